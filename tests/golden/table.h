@@ -48,21 +48,30 @@ class Fields {
   std::set<std::string> seen_;
 };
 
-// Ours for one row: {"out": ..} or {"error": ".."} in the row's own format.
-// The runner compares it with the row: `out` must be equal as JSON; of an error the kind (text up to the first ':')
-// must be equal, and a table may compare more by building its answer accordingly. A row with unknown fields, and a
-// field the table did not ask for (Fields::unknown), is a mismatch.
+// Ours for one row: {"out": ..} or {"error": ".."} in the row's own format. A field of `in` that the answer did not ask
+// for (Fields::unknown) is a mismatch; Fields::ignore names those that the real function does not read either.
+// Exceptions are caught and are a mismatch, so a missing field needs no check.
 using Answer = json (*)(Fields& in, const json& row);
+
+// Compares ours with the row: nullopt when equal, else one line that says what differs.
+using Comparison = std::optional<std::string> (*)(const json& ours, const json& row);
+
+// The usual comparison: `out` equal as JSON (numbers by value: 1 and 1.0 are equal); of an error only the kind, the text
+// up to the first ':'.
+std::optional<std::string> mismatch_exact(const json& ours, const json& row);
 
 struct Table {
   std::string_view name;  // file name without .jsonl
   Answer answer;
+  Comparison mismatch = mismatch_exact;
 };
 
-// Every table of shared format; golden_tables.cpp lists them.
+// The registered table of that name, or nullptr. golden_tables.cpp lists them.
 const Table* find_table(std::string_view name);
 
-// nullopt when ours equals the row, else one line: what differs.
+// nullopt when ours equals the row, else one line: what differs. Besides what the table compares, a row is a mismatch
+// when it is no object with `in` and exactly one of `out` and `error`, when it has other top-level keys (`accept` is
+// allowed where the table has its own comparison), or when the answer left a field of `in` unread.
 std::optional<std::string> mismatch(const Table& table, const json& row);
 
 }  // namespace a2asim::golden

@@ -1,0 +1,23 @@
+// The list of golden tables. To add NAME.jsonl: write tests/golden/NAME.cpp with `json answer_NAME(Fields&, const json&)`,
+// declare it here and add its line to kTables. That line also makes the ctest "golden: NAME": tests/golden/CMakeLists.txt
+// reads the lines that begin with {"NAME", so keep one line a table.
+#include <algorithm>
+#include <vector>
+
+#include "tests/golden/table.h"
+
+namespace a2asim::golden {
+
+// json answer_NAME(Fields& in, const json& row);
+
+static const std::vector<Table> kTables = {
+    // {"NAME", answer_NAME},                 ours must equal the row
+    // {"NAME", answer_NAME, mismatch_NAME},  NAME.cpp says what counts as equal (see Table::mismatch)
+};
+
+const Table* find_table(std::string_view name) {
+  const auto found = std::find_if(kTables.begin(), kTables.end(), [&](const Table& table) { return table.name == name; });
+  return found == kTables.end() ? nullptr : &*found;
+}
+
+}  // namespace a2asim::golden

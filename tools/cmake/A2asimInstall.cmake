@@ -1,0 +1,26 @@
+# cmake --install and find_package(a2asim): the targets a2asim::model, a2asim::sim and, where built, a2asim::gpu.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+foreach(name model sim gpu)
+  if(TARGET a2asim_${name})
+    list(APPEND installed_targets a2asim_${name})
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${name}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/a2asim/${name}
+            FILES_MATCHING PATTERN "*.h" PATTERN scenarios EXCLUDE)
+  endif()
+endforeach()
+if(NOT installed_targets)
+  return()
+endif()
+install(TARGETS ${installed_targets} EXPORT a2asimTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET a2asim)
+  install(TARGETS a2asim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/a2asim)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/tools/cmake/a2asimConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/a2asimConfig.cmake INSTALL_DESTINATION ${config_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/a2asimConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(EXPORT a2asimTargets NAMESPACE a2asim:: DESTINATION ${config_dir})
+install(FILES ${PROJECT_BINARY_DIR}/a2asimConfig.cmake ${PROJECT_BINARY_DIR}/a2asimConfigVersion.cmake
+        DESTINATION ${config_dir})

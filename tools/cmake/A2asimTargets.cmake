@@ -1,0 +1,71 @@
+# Compiler settings, packages and the one way in which a folder becomes a library.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+# A compiler cache shortens rebuilds; nothing depends on it.
+find_program(A2ASIM_CCACHE ccache)
+mark_as_advanced(A2ASIM_CCACHE)
+if(PROJECT_IS_TOP_LEVEL AND A2ASIM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${A2ASIM_CCACHE})
+endif()
+
+# Flags for our own targets only; consumers never see them.
+add_library(a2asim_options INTERFACE)
+target_compile_options(a2asim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion>)
+if(A2ASIM_WERROR)
+  target_compile_options(a2asim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+
+if(A2ASIM_SANITIZE)
+  set(sanitize_flags -fsanitize=${A2ASIM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${sanitize_flags}>)
+  add_link_options(${sanitize_flags})
+endif()
+
+find_package(tl-expected REQUIRED)
+find_package(fmt REQUIRED)
+find_package(Eigen3 REQUIRED NO_MODULE)
+find_package(nlohmann_json REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(Threads REQUIRED)
+# yaml-cpp renamed its target in 0.8.
+set(A2ASIM_YAML_CPP $<IF:$<TARGET_EXISTS:yaml-cpp::yaml-cpp>,yaml-cpp::yaml-cpp,yaml-cpp>)
+
+# What each folder may use. A dependency that shows in the folder's headers is PUBLIC.
+set(a2asim_model_public tl::expected)
+set(a2asim_model_private fmt::fmt Eigen3::Eigen)
+set(a2asim_sim_public a2asim::model nlohmann_json::nlohmann_json Eigen3::Eigen)
+set(a2asim_sim_private fmt::fmt ${A2ASIM_YAML_CPP} Threads::Threads)
+
+# a2asim_library(model): every model/*.cpp becomes a2asim::model. A folder without sources gives no target.
+function(a2asim_library name)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(a2asim_${name} STATIC ${sources})
+  add_library(a2asim::${name} ALIAS a2asim_${name})
+  set_target_properties(a2asim_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(a2asim_${name} PUBLIC cxx_std_20)
+  target_include_directories(a2asim_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+                                                   $<INSTALL_INTERFACE:include/a2asim>)
+  target_link_libraries(a2asim_${name} PUBLIC ${a2asim_${name}_public}
+                                       PRIVATE $<BUILD_INTERFACE:a2asim_options> ${a2asim_${name}_private})
+endfunction()
+
+# a2asim_link_all(target): everything of a2asim that is built here, for the program and the tests.
+function(a2asim_link_all target)
+  target_link_libraries(${target} PRIVATE a2asim_options fmt::fmt nlohmann_json::nlohmann_json)
+  foreach(name tools sim gpu model)
+    if(TARGET a2asim_${name} AND NOT target STREQUAL a2asim_${name})
+      target_link_libraries(${target} PRIVATE a2asim_${name})
+    endif()
+  endforeach()
+endfunction()
