@@ -23,9 +23,13 @@ if(A2ASIM_WERROR)
 endif()
 
 if(A2ASIM_SANITIZE)
-  set(sanitize_flags -fsanitize=${A2ASIM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${sanitize_flags}>)
+  set(sanitize_flags -fsanitize=${A2ASIM_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(${sanitize_flags})
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND A2ASIM_SANITIZE MATCHES "address")
+    set(A2ASIM_FUZZ ON)  # only clang has libFuzzer; it needs our code instrumented, see tests/fuzz
+    list(APPEND sanitize_flags -fsanitize=fuzzer-no-link)
+  endif()
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${sanitize_flags};-fno-omit-frame-pointer>")
 endif()
 
 find_package(tl-expected REQUIRED)
