@@ -20,7 +20,7 @@
 namespace a2asim {
 
 enum class DataType : std::uint8_t { bfloat16, float16, float32, float8_e4m3, opaque };
-std::string_view name(DataType type);
+std::string_view name(DataType type);  // "bfloat16", ..
 // Bytes per element; 1 for float8_e4m3 and opaque.
 constexpr std::int64_t element_bytes(DataType type) {
   return type == DataType::float32 ? 4 : type == DataType::bfloat16 || type == DataType::float16 ? 2 : 1;
@@ -31,13 +31,16 @@ struct AllToAllConfig {
   int ep_size = 1;
   int top_k = 1;
   std::int64_t num_experts = 1;
-  std::int64_t max_num_tokens = 1;                     // M: the cap, in tokens per rank
-  std::vector<std::int64_t> payload_bytes_per_token;   // in payload order; at most kMaxPayloads
-  int expert_id_payload = 1;                           // index of the int32 [tokens, top_k] expert-id payload
-  DataType combine_type = DataType::bfloat16;          // type of the experts' output and of combine's result
-  std::int64_t hidden_size = 1;                        // elements per row of the combine payload
-  int max_top_k = kMaxTopKWorkspace;                   // FlashInfer's kMaxTopK: the pitch reserved in the workspace
-  std::uint64_t active_rank_mask = ~std::uint64_t{0};  // bit r: rank r takes part
+  std::int64_t max_num_tokens = 1;                    // M: the cap, in tokens per rank
+  std::vector<std::int64_t> payload_bytes_per_token;  // in payload order; at most kMaxPayloads
+  // Index of the int32 expert-id payload: sanitize fills all of its bytes / 4 columns, experts wants exactly top_k.
+  int expert_id_payload = 1;
+  DataType combine_type = DataType::bfloat16;  // type of the experts' output and of combine's result
+  std::int64_t hidden_size = 1;                // elements per row of the combine payload
+  int max_top_k = kMaxTopKWorkspace;           // FlashInfer's kMaxTopK: the pitch reserved in the workspace
+  // Bit r: rank r takes part. Tokens to other ranks are dropped, their flags neither written nor awaited. A rank whose
+  // own bit is clear (a dead one) takes no part: its input is ignored, its output is empty.
+  std::uint64_t active_rank_mask = ~std::uint64_t{0};
   bool operator==(const AllToAllConfig&) const = default;
 
   std::int64_t dispatch_bytes_per_token() const {
@@ -53,6 +56,9 @@ struct AllToAllConfig {
   }
 };
 
+// One line each: ranks 1..kMaxRanks, payloads 1..kMaxPayloads, top_k 1..kMaxTopK, num_experts >= ep_size, sizes > 0.
+Result<void> validate(const AllToAllConfig& config);
+
 // What one rank hands to dispatch. Host memory; the backend copies what it needs before it returns.
 struct DispatchInput {
   std::int64_t runtime_max_tokens_per_rank = 0;          // R as THIS rank derived it
@@ -63,14 +69,19 @@ struct DispatchInput {
 
 // The stand-in for the expert network, known in closed form and the same bits on every backend: expert e multiplies a
 // row by scale(e) = (1 + e % 4) / 4 and a rank leaves, per received row, the sum over the row's own experts of
-// weight * scale(e) * x, taken in top-k order in float32 and rounded once to combine_type.
+// weight * scale(e) * x, taken in top-k order in float32 and rounded once to combine_type: model/experts.h, shared by
+// host and device, has the arithmetic. Only rows below min(receive counter, R) are read and written, all others keep
+// their bytes. An id that is neither in [0, num_experts) nor padding contributes nothing; a row without own experts
+// gives +0.0. A NaN that is rounded to combine_type has all bits of its exponent and mantissa set and no sign, as
+// CUDA's conversions give it: 0x7fff in bfloat16 and float16, 0x7fffffff in float32; so does combine's result.
 struct ExpertPayloads {
-  int hidden_payload = 0;   // [.., hidden_size] of combine_type
-  int weight_payload = 2;   // [.., top_k] float32; the expert ids are AllToAllConfig::expert_id_payload
+  int hidden_payload = 0;  // [.., hidden_size] of combine_type
+  int weight_payload = 2;  // [.., top_k] float32; the expert ids are AllToAllConfig::expert_id_payload
 };
 
 // A captured sequence: what a CUDA graph holds. R and the rows (the bucket) are baked in.
 using GraphId = int;
+inline constexpr GraphId kEager = -1;  // in replay: this rank runs the same sequence eagerly, with its input's own R
 
 class AllToAll {
  public:
@@ -78,7 +89,7 @@ class AllToAll {
   AllToAll(const AllToAll&) = delete;
   AllToAll& operator=(const AllToAll&) = delete;
 
-  virtual std::string_view backend() const = 0;        // "sim", "cuda"
+  virtual std::string_view backend() const = 0;  // "sim", "cuda"
   virtual std::span<const int> local_ranks() const = 0;
 
   // One-sided writes into the peers' receive regions, counters, completion flags.
@@ -95,7 +106,8 @@ class AllToAll {
   // new contents of the same shape. No decision runs at replay: R is the one of capture.
   virtual Result<GraphId> capture(std::span<const DispatchInput> inputs, std::int32_t invalid_expert_id,
                                   const ExpertPayloads& payloads) = 0;
-  // A graph per local rank: ranks may replay different captures (that is the defect of #30242). inputs hold contents.
+  // A graph per local rank: ranks may replay different captures (that is the defect of #30242), or run eagerly
+  // (kEager). inputs hold contents, with as many rows as were captured (the bucket); their R is not looked at.
   virtual Result<void> replay(std::span<const GraphId> graphs, std::span<const DispatchInput> inputs,
                               std::vector<std::vector<std::byte>>& outputs) = 0;
 
