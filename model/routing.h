@@ -14,11 +14,13 @@ namespace a2asim {
 
 inline constexpr int kMaxTopK = 32;  // what this project's own kernels accept; FlashInfer's limits are in capacity.h
 
-// Experts per rank: the first (num_experts % ep_size) ranks own one more. Valid for 0 <= expert < num_experts and
-// num_experts >= ep_size; other ids are the caller's to refuse (FlashInfer does not check them).
+// Experts per rank: the first (num_experts % ep_size) ranks own one more (from FlashInfer v0.6.17; before, num_experts
+// must be divisible). Meant for 0 <= expert < num_experts and num_experts >= ep_size. FlashInfer does not check the
+// expert: other ids give the rank that its C division gives, which may be negative or >= ep_size (out of bounds there).
 A2ASIM_HOST_DEVICE constexpr int target_rank(std::int64_t expert, std::int64_t num_experts, int ep_size) {
   const std::int64_t base = num_experts / ep_size;
   const std::int64_t remainder = num_experts % ep_size;
+  if (remainder == 0) return static_cast<int>(expert / base);
   const std::int64_t split = remainder * (base + 1);
   return static_cast<int>(expert < split ? expert / (base + 1) : remainder + (expert - split) / base);
 }

@@ -25,8 +25,9 @@ A2ASIM_HOST_DEVICE constexpr std::int64_t align_up(std::int64_t value, std::int6
   return (value + alignment - 1) / alignment * alignment;
 }
 
+// By mask, as FlashInfer does it: it rounds towards +infinity for negative sizes too (a cap of -1 is accepted there).
 A2ASIM_HOST_DEVICE constexpr std::int64_t pad128(std::int64_t bytes) {
-  return align_up(bytes, kWorkspaceAlignment_bytes);
+  return (bytes + kWorkspaceAlignment_bytes - 1) & -kWorkspaceAlignment_bytes;
 }
 
 // Byte offsets of FlashInfer's metainfo fields inside one slice (int32 fields; names as in moeAlltoAllMeta.h).

@@ -9,10 +9,20 @@
 namespace a2asim::golden {
 
 // json answer_NAME(Fields& in, const json& row);
+json answer_capacity(Fields& in, const json& row);
+json answer_sizing(Fields& in, const json& row);
+std::optional<std::string> mismatch_sizing(const json& ours, const json& row);
+json answer_target_rank(Fields& in, const json& row);
+json answer_workspace(Fields& in, const json& row);
+std::optional<std::string> mismatch_workspace(const json& ours, const json& row);
 
 static const std::vector<Table> kTables = {
     // {"NAME", answer_NAME},                 ours must equal the row
     // {"NAME", answer_NAME, mismatch_NAME},  NAME.cpp says what counts as equal (see Table::mismatch)
+    {"capacity", answer_capacity},
+    {"sizing", answer_sizing, mismatch_sizing},
+    {"target_rank", answer_target_rank},
+    {"workspace", answer_workspace, mismatch_workspace},
 };
 
 const Table* find_table(std::string_view name) {
