@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Installs with apt what the build needs and this machine lacks; does nothing when all is there.
+#   tools/setup.sh [--sanitize]     --sanitize: also clang with its sanitizers and libFuzzer
+# Known to work on Debian 12; Ubuntu 24.04 has the same package names. quickstart.sh and test.sh source this file.
+set -euo pipefail
+
+A2ASIM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+BUILD_PACKAGES=(g++ cmake ninja-build libeigen3-dev libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev
+  libexpected-dev doctest-dev librapidcheck-dev)
+CLANG_VERSIONS="20 19 18 17 16"
+
+say() { printf '\n== %s\n' "$*"; }
+die() {
+  printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+  exit 2
+}
+
+installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "needs root for: $*. Run it as root, or install sudo."
+  fi
+}
+
+apt_updated=no
+apt_update() {
+  [ "$apt_updated" = no ] || return 0
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update >&2 || die "apt-get update failed: is there a network?"
+  apt_updated=yes
+}
+
+# install_missing PACKAGE..
+install_missing() {
+  local missing=() package
+  for package in "$@"; do installed "$package" || missing+=("$package"); done
+  if [ ${#missing[@]} = 0 ]; then
+    echo "all $# packages are there"
+    return 0
+  fi
+  echo "installing: ${missing[*]}"
+  apt_update
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" ||
+    die "apt-get could not install: ${missing[*]}"
+}
+
+# The newest clang++ that has libFuzzer installed, or nothing.
+find_clang() {
+  local version
+  for version in $CLANG_VERSIONS; do
+    if command -v "clang++-$version" >/dev/null && installed "libclang-rt-$version-dev"; then
+      echo "clang++-$version"
+      return 0
+    fi
+  done
+}
+
+install_clang() {
+  local version
+  [ -z "$(find_clang)" ] || return 0
+  apt_update
+  for version in $CLANG_VERSIONS; do
+    if apt-cache policy "clang-$version" | grep 'Candidate: [0-9]' >/dev/null; then
+      install_missing "clang-$version" "libclang-rt-$version-dev"
+      return 0
+    fi
+  done
+  die "apt offers none of clang $CLANG_VERSIONS; the sanitizer build needs one"
+}
+
+# setup [--sanitize]
+setup() {
+  say "Set-up: what the build needs"
+  if ! command -v apt-get >/dev/null; then
+    echo "no apt-get here: taking for granted that these are installed: ${BUILD_PACKAGES[*]}"
+    return 0
+  fi
+  install_missing "${BUILD_PACKAGES[@]}"
+  if [ "${1:-}" = --sanitize ]; then
+    install_clang
+    echo "sanitizer compiler: $(find_clang)"
+  fi
+}
+
+# configure PRESET [CMAKE OPTION..]
+configure() {
+  say "Configure: build/$1"
+  (cd "$A2ASIM_ROOT" && cmake --preset "$@" >"/tmp/a2asim_configure.$$" 2>&1) || {
+    cat "/tmp/a2asim_configure.$$" >&2
+    rm -f "/tmp/a2asim_configure.$$"
+    die "cmake --preset $* failed (its output is above)"
+  }
+  grep -E 'a2asim:|compiler identification' "/tmp/a2asim_configure.$$" || true
+  rm -f "/tmp/a2asim_configure.$$"
+}
+
+# build PRESET [--target ..]
+build() {
+  say "Build: build/$1"
+  (cd "$A2ASIM_ROOT" && cmake --build --preset "$@") || die "the build of build/$1 failed (see above)"
+}
+
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+  case "${1:-}" in
+    "" | --sanitize) setup "$@" ;;
+    *) die "usage: tools/setup.sh [--sanitize]" ;;
+  esac
+fi
