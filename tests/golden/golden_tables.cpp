@@ -1,6 +1,6 @@
-// The list of golden tables. To add NAME.jsonl: write tests/golden/NAME.cpp with `json answer_NAME(Fields&, const json&)`,
-// declare it here and add its line to kTables. That line also makes the ctest "golden: NAME": tests/golden/CMakeLists.txt
-// reads the lines that begin with {"NAME", so keep one line a table.
+// The list of golden tables. To add NAME.jsonl: write tests/golden/NAME.cpp with `json answer_NAME(Fields&, const
+// json&)`, declare it here and add its line to kTables. That line also makes the ctest "golden: NAME":
+// tests/golden/CMakeLists.txt reads the lines that begin with {"NAME", so keep one line a table.
 #include <algorithm>
 #include <vector>
 
@@ -26,7 +26,8 @@ static const std::vector<Table> kTables = {
 };
 
 const Table* find_table(std::string_view name) {
-  const auto found = std::find_if(kTables.begin(), kTables.end(), [&](const Table& table) { return table.name == name; });
+  const auto found =
+      std::find_if(kTables.begin(), kTables.end(), [&](const Table& table) { return table.name == name; });
   return found == kTables.end() ? nullptr : &*found;
 }
 

@@ -32,17 +32,19 @@ struct Count {
 
 json parse_row(const std::string& path, int line_number, const std::string& line) {
   json row = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (row.is_discarded()) throw Unusable{fmt::format("{}:{}: not JSON (one object a line is needed)", path, line_number)};
+  if (row.is_discarded())
+    throw Unusable{fmt::format("{}:{}: not JSON (one object a line is needed)", path, line_number)};
   return row;
 }
 
 Count check_file(const std::string& path) {
   const std::filesystem::path file(path);
-  if (!std::filesystem::is_regular_file(file)) throw Unusable{path + ": no such file"};
+  if (!std::filesystem::is_regular_file(file)) throw Unusable{path + ": no such file, or not a regular one"};
   const std::string name = file.stem().string();
   const a2asim::golden::Table* table = a2asim::golden::find_table(name);
   if (file.extension() != ".jsonl" || table == nullptr)
-    throw Unusable{fmt::format("{}: no table is called \"{}\"; the file's name without .jsonl must be one", path, name)};
+    throw Unusable{
+        fmt::format("{}: no table is called \"{}\"; the file's name without .jsonl must be one", path, name)};
   std::ifstream input(file);
   if (!input) throw Unusable{path + ": cannot be read"};
 

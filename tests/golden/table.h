@@ -56,8 +56,8 @@ using Answer = json (*)(Fields& in, const json& row);
 // Compares ours with the row: nullopt when equal, else one line that says what differs.
 using Comparison = std::optional<std::string> (*)(const json& ours, const json& row);
 
-// The usual comparison: `out` equal as JSON (numbers by value: 1 and 1.0 are equal); of an error only the kind, the text
-// up to the first ':'.
+// The usual comparison: `out` equal as JSON (numbers by value: 1 and 1.0 are equal); of an error only the kind, the
+// text up to the first ':'.
 std::optional<std::string> mismatch_exact(const json& ours, const json& row);
 
 struct Table {

@@ -18,6 +18,9 @@ endif()
 # Flags for our own targets only; consumers never see them.
 add_library(a2asim_options INTERFACE)
 target_compile_options(a2asim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(a2asim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # false alarms, gcc bug 105651
+endif()
 if(A2ASIM_WERROR)
   target_compile_options(a2asim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()
