@@ -24,3 +24,6 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/a2asimConfigVersion.cmake
 install(EXPORT a2asimTargets NAMESPACE a2asim:: DESTINATION ${config_dir})
 install(FILES ${PROJECT_BINARY_DIR}/a2asimConfig.cmake ${PROJECT_BINARY_DIR}/a2asimConfigVersion.cmake
         DESTINATION ${config_dir})
+if(A2ASIM_CUDA_ENABLED AND NCCL_FOUND)
+  install(FILES ${PROJECT_SOURCE_DIR}/tools/cmake/FindNCCL.cmake DESTINATION ${config_dir})
+endif()
