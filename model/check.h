@@ -14,12 +14,9 @@
 #include "model/capacity.h"
 #include "model/deployment.h"
 #include "model/finding.h"
+#include "model/verdict.h"  // Verdict and name(Verdict)
 
 namespace a2asim {
-
-// In order of precedence where several apply: rejected, disagrees, over_capacity.
-enum class Verdict : std::uint8_t { agrees, disagrees, over_capacity, rejected, out_of_scope };
-std::string_view name(Verdict verdict);  // "agrees", ..
 
 // One batch, and what every data-parallel rank made of it. All vectors have one entry a data-parallel rank.
 struct CheckWitness {

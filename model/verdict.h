@@ -1,0 +1,18 @@
+// The answer of a check or a replay in one word.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace a2asim {
+
+// In order of precedence where several apply: rejected, disagrees, over_capacity.
+//   agrees         none of the others
+//   disagrees      some batch makes ranks derive different sizes
+//   over_capacity  an explicit setting admits a batch above the cap
+//   rejected       the engine itself refuses to start, or asserts on the first forward
+//   out_of_scope   no all-to-all geometry is in use
+enum class Verdict : std::uint8_t { agrees, disagrees, over_capacity, rejected, out_of_scope };
+std::string_view name(Verdict verdict);  // "agrees", ..
+
+}  // namespace a2asim
