@@ -1,0 +1,52 @@
+// Starting kernels: grid sizes that fit the device, and programmatic dependent launch.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <climits>
+
+#include "gpu/launch.h"
+
+namespace a2asim::gpu {
+
+struct LaunchShape {
+  dim3 blocks;
+  int threads = 0;
+  Stream stream = nullptr;
+  bool overlaps_previous = false;  // the kernel calls wait_for_previous_kernel
+  LaunchShape(int blocks_x, int threads, Stream stream, bool overlaps)
+      : blocks(static_cast<unsigned>(blocks_x)), threads(threads), stream(stream), overlaps_previous(overlaps) {}
+  LaunchShape(dim3 blocks, int threads, Stream stream, bool overlaps)
+      : blocks(blocks), threads(threads), stream(stream), overlaps_previous(overlaps) {}
+};
+
+template <class... Parameters, class... Arguments>
+int start(const LaunchShape& shape, void (*kernel)(Parameters...), const Arguments&... arguments) {
+  cudaLaunchAttribute overlap = {};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = shape.blocks;
+  config.blockDim = dim3(static_cast<unsigned>(shape.threads));
+  config.stream = shape.stream;
+  config.attrs = &overlap;
+  config.numAttrs = shape.overlaps_previous ? 1 : 0;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+inline int multiprocessors() {
+  int device = 0, count = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 0;
+  if (cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return 0;
+  return count;
+}
+
+// How many blocks of this kernel the current device holds at once.
+template <class... Parameters>
+int resident_blocks(void (*kernel)(Parameters...), int threads) {
+  int per_multiprocessor = 0;
+  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, threads, 0) != cudaSuccess) return 0;
+  return per_multiprocessor * multiprocessors();
+}
+
+}  // namespace a2asim::gpu

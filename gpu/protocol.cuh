@@ -1,0 +1,164 @@
+// Flags, round numbers and the guard: the part of the kernels in which ranks meet.
+//
+// FlashInfer's protocol (moeAlltoAllKernels.cu): every rank counts rounds in FLAG_VAL, stores its count into the
+// peers' completion flags when its data is complete, and waits until the peers' counts equal its own. Here the waiting
+// is bounded in wall time, one block does it for all local ranks, and a GuardRecord travels ahead of each flag.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "gpu/launch.h"
+
+namespace a2asim::gpu {
+
+enum class Round { dispatch, combine };
+
+__device__ inline std::int32_t* words(std::byte* slice, std::int64_t offset_bytes) {
+  return reinterpret_cast<std::int32_t*>(slice + offset_bytes);
+}
+
+__device__ inline SliceHeader* header_of(std::byte* slice) {
+  return reinterpret_cast<SliceHeader*>(slice - sizeof(SliceHeader));
+}
+
+__device__ inline WorkspaceLayout layout_of(const LaunchArgs& args, const RankArgs& rank) {
+  return make_workspace_layout(args.ep_size, rank.max_num_tokens, rank.max_top_k);
+}
+
+// The offsets up to the flags depend on ep_size alone, so a peer's are known without knowing its configuration.
+__device__ inline std::int64_t flags_offset(const LaunchArgs& args, Round round) {
+  const WorkspaceLayout at = make_workspace_layout(args.ep_size, 0, 0);
+  return round == Round::dispatch ? at.dispatch_completion_flags : at.combine_completion_flags;
+}
+
+__device__ inline bool is_active(std::uint64_t mask, int rank) { return (mask >> rank & 1) != 0; }
+
+__device__ inline std::uint64_t wall_time_ns() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+__device__ inline void fence(bool system) {
+  if (system) {
+    __threadfence_system();
+  } else {
+    __threadfence();
+  }
+}
+
+__device__ inline void store_release(std::int32_t* where, std::int32_t value, bool system) {
+  if (system) {
+    asm volatile("st.release.sys.global.s32 [%0], %1;" ::"l"(where), "r"(value) : "memory");
+  } else {
+    asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(where), "r"(value) : "memory");
+  }
+}
+
+__device__ inline std::int32_t load_acquire(const std::int32_t* where, bool system) {
+  std::int32_t value;
+  if (system) {
+    asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(value) : "l"(where) : "memory");
+  } else {
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(where) : "memory");
+  }
+  return value;
+}
+
+// Programmatic dependent launch: the next kernel's blocks may start while this one still runs; they wait for its end
+// (and see its writes) in wait_for_previous_kernel. Without effect where the launch did not ask for it.
+__device__ inline void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+__device__ inline void wait_for_previous_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+__device__ inline GuardRecord guard_record(const RankArgs& rank, bool refused) {
+  GuardRecord record;
+  record.runtime_max_tokens_per_rank = rank.runtime_max_tokens_per_rank;
+  record.max_num_tokens = rank.max_num_tokens;
+  for (int p = 0; p < kMaxPayloads; ++p) {
+    record.payload_bytes_per_token[p] = p < rank.num_payloads ? rank.payloads[p].bytes_per_token : 0;
+  }
+  record.combine_bytes_per_token = rank.combine_bytes_per_token;
+  record.refused = refused ? 1 : 0;
+  return record;
+}
+
+__device__ inline bool agrees(const GuardRecord& a, const GuardRecord& b) {
+  bool same = a.runtime_max_tokens_per_rank == b.runtime_max_tokens_per_rank && a.max_num_tokens == b.max_num_tokens &&
+              a.combine_bytes_per_token == b.combine_bytes_per_token;
+  for (int p = 0; p < kMaxPayloads; ++p) same &= a.payload_bytes_per_token[p] == b.payload_bytes_per_token[p];
+  return same;
+}
+
+// Peers of the local ranks, numbered through for the threads of one block.
+struct Pair {
+  const RankArgs* rank;
+  int peer;
+  bool meet;  // both take part
+};
+
+__device__ inline Pair pair_at(const LaunchArgs& args, int index) {
+  const RankArgs& rank = args.ranks[index / args.ep_size];
+  const int peer = index % args.ep_size;
+  return {&rank, peer, is_active(rank.active_rank_mask, rank.rank) && is_active(rank.active_rank_mask, peer)};
+}
+
+// Tells every peer of every local rank that the round's data is there. All threads of one block. The data must have
+// been ordered before (a fence of this block after it saw the writers' arrivals, or a kernel boundary).
+__device__ inline void signal_peers(const LaunchArgs& args, Round round, bool refused) {
+  const bool system = args.has_remote_ranks != 0;
+  const WorkspaceLayout at = make_workspace_layout(args.ep_size, 0, 0);
+  for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size; i += static_cast<int>(blockDim.x)) {
+    const Pair pair = pair_at(args, i);
+    if (!pair.meet) continue;
+    std::byte* own = args.slices[pair.rank->rank];
+    std::byte* theirs = args.slices[pair.peer];
+    SliceHeader* board = header_of(theirs);
+    (round == Round::dispatch ? board->dispatch : board->combine)[pair.rank->rank] = guard_record(*pair.rank, refused);
+    if (round == Round::dispatch) {
+      words(theirs, at.recv_counters)[pair.rank->rank] = words(own, at.send_counters)[pair.peer];
+    }
+    store_release(words(theirs, flags_offset(args, round)) + pair.rank->rank, *words(own, at.flag_val), system);
+  }
+}
+
+// Waits until every peer of every local rank has signalled this round, at most timeout_ns, and compares the guard
+// records. All threads of one block.
+__device__ inline void wait_for_peers(const LaunchArgs& args, Round round) {
+  const bool system = args.has_remote_ranks != 0;
+  const std::uint64_t start = wall_time_ns();
+  const std::int64_t flag_val = make_workspace_layout(args.ep_size, 0, 0).flag_val;
+  if (threadIdx.x == 0) args.state->in_combine = round == Round::combine ? 1 : 0;
+  for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size; i += static_cast<int>(blockDim.x)) {
+    const Pair pair = pair_at(args, i);
+    if (!pair.meet) continue;
+    std::byte* own = args.slices[pair.rank->rank];
+    const std::int32_t expected = *words(own, flag_val);
+    const std::int32_t* flag = words(own, flags_offset(args, round)) + pair.peer;
+    bool arrived = true;
+    while (load_acquire(flag, system) != expected) {
+      if (wall_time_ns() - start > static_cast<std::uint64_t>(args.timeout_ns)) {
+        arrived = load_acquire(flag, system) == expected;
+        break;
+      }
+    }
+    if (!arrived) {
+      atomicOr(reinterpret_cast<unsigned long long*>(&args.state->missing[pair.rank->rank]), 1ULL << pair.peer);
+      continue;
+    }
+    const SliceHeader* board = header_of(own);
+    const GuardRecord& theirs = (round == Round::dispatch ? board->dispatch : board->combine)[pair.peer];
+    if (theirs.refused != 0) args.state->peer_refused = 1;
+    if (args.guard != 0 && !agrees(theirs, guard_record(*pair.rank, false))) args.state->guard_mismatch = 1;
+  }
+}
+
+}  // namespace a2asim::gpu
