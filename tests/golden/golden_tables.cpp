@@ -15,6 +15,12 @@ std::optional<std::string> mismatch_sizing(const json& ours, const json& row);
 json answer_target_rank(Fields& in, const json& row);
 json answer_workspace(Fields& in, const json& row);
 std::optional<std::string> mismatch_workspace(const json& ours, const json& row);
+json answer_topology(Fields& in, const json& row);
+json answer_gather_rules(Fields& in, const json& row);
+json answer_mlp_sync(Fields& in, const json& row);
+json answer_padding(Fields& in, const json& row);
+json answer_graph_buckets(Fields& in, const json& row);
+json answer_graph_capture(Fields& in, const json& row);
 
 static const std::vector<Table> kTables = {
     // {"NAME", answer_NAME},                 ours must equal the row
@@ -23,6 +29,12 @@ static const std::vector<Table> kTables = {
     {"sizing", answer_sizing, mismatch_sizing},
     {"target_rank", answer_target_rank},
     {"workspace", answer_workspace, mismatch_workspace},
+    {"topology", answer_topology},
+    {"gather_rules", answer_gather_rules},
+    {"mlp_sync", answer_mlp_sync},
+    {"padding", answer_padding},
+    {"graph_buckets", answer_graph_buckets},
+    {"graph_capture", answer_graph_capture},
 };
 
 const Table* find_table(std::string_view name) {
