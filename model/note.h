@@ -1,0 +1,13 @@
+// Something a person should know about how their input was read. It never changes a verdict by itself.
+#pragma once
+
+#include <string>
+
+namespace a2asim {
+
+struct Note {
+  std::string message;  // one line
+  bool operator==(const Note&) const = default;
+};
+
+}  // namespace a2asim
