@@ -21,6 +21,8 @@ json answer_mlp_sync(Fields& in, const json& row);
 json answer_padding(Fields& in, const json& row);
 json answer_graph_buckets(Fields& in, const json& row);
 json answer_graph_capture(Fields& in, const json& row);
+json answer_flags(Fields& in, const json& row);
+json answer_server_args(Fields& in, const json& row);
 
 static const std::vector<Table> kTables = {
     // {"NAME", answer_NAME},                 ours must equal the row
@@ -35,6 +37,8 @@ static const std::vector<Table> kTables = {
     {"padding", answer_padding},
     {"graph_buckets", answer_graph_buckets},
     {"graph_capture", answer_graph_capture},
+    {"flags", answer_flags},
+    {"server_args", answer_server_args},
 };
 
 const Table* find_table(std::string_view name) {
