@@ -9,6 +9,9 @@
 #include <numeric>
 #include <string>
 
+#include "model/clamped_math.h"
+#include "model/environment.h"
+
 namespace a2asim {
 namespace {
 
@@ -28,44 +31,6 @@ constexpr std::array<FlashInferLimits, 5> kVersions{{
     {V::v0_6_12, "v0.6.12", 22, 4, 64, 9, true, false, kTopKUpTo22},
     {V::v0_6_17, "v0.6.17", 22, 6, 64, 10, false, true, kTopKFrom17},
 }};
-
-std::int64_t clamped_product(std::int64_t a, std::int64_t b) {
-  std::int64_t product = 0;
-  if (!__builtin_mul_overflow(a, b, &product)) return product;
-  return (a < 0) == (b < 0) ? kMax : kMin;
-}
-
-bool is_python_space(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f');
-}
-
-std::string_view strip(std::string_view text) {
-  while (!text.empty() && is_python_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_python_space(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-// Python's int(text) in base 10, ASCII digits.
-std::optional<std::int64_t> parse_python_int(std::string_view text) {
-  text = strip(text);
-  const bool negative = text.starts_with('-');
-  if (negative || text.starts_with('+')) text.remove_prefix(1);
-  std::int64_t value = 0;
-  bool after_digit = false;
-  for (const char c : text) {
-    if (c == '_' && after_digit) {
-      after_digit = false;
-      continue;
-    }
-    if (c < '0' || c > '9') return std::nullopt;
-    after_digit = true;
-    const std::int64_t digit = negative ? '0' - c : c - '0';
-    value = clamped_product(value, 10);
-    if (__builtin_add_overflow(value, digit, &value)) value = negative ? kMin : kMax;
-  }
-  if (!after_digit) return std::nullopt;  // empty, or an underscore at the end
-  return value;
-}
 
 tl::unexpected<Error> check_failed(std::string_view condition, const std::string& why = "") {
   return fail(ErrorKind::runtime_error, fmt::format("Check failed: ({}) is false: {}", condition, why));
@@ -88,12 +53,6 @@ Result<std::int64_t> checked_workspace_bytes(const FlashInferLimits& flashinfer,
                                   capacity.combine_bytes_per_token);
 }
 
-std::int64_t clamped_sum(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return a < 0 ? kMin : kMax;
-}
-
 // The receive regions must fit the slice; clamped where FlashInfer would overflow int64.
 Result<void> check_receive_regions(const FlashInferLimits& flashinfer, const DispatchCall& call) {
   const std::int64_t rows = clamped_product(call.ep_size, call.runtime_max_tokens_per_rank);
@@ -101,7 +60,7 @@ Result<void> check_receive_regions(const FlashInferLimits& flashinfer, const Dis
   for (std::size_t i = 0; i < call.payloads.size(); ++i) {
     const auto [elements, element_bytes] = call.payloads[i];
     total_bytes = clamped_sum(total_bytes, clamped_product(rows, clamped_product(elements, element_bytes)));
-    if (total_bytes % element_bytes != 0)
+    if (total_bytes < kMax && total_bytes % element_bytes != 0)
       return check_failed("totalBytesNeeded % elementSize == 0",
                           fmt::format("Misaligned payload buffer {} with element size {}. Consider reordering payloads "
                                       "by largest to smallest element size",
@@ -134,7 +93,9 @@ WorkspaceLayout make_workspace_layout(const FlashInferLimits& flashinfer, int ep
 }
 
 std::int64_t int_env_or(std::optional<std::string_view> text, std::int64_t default_value) {
-  return text ? parse_python_int(*text).value_or(default_value) : default_value;
+  if (!text) return default_value;
+  const PythonInt parsed = python_int(*text);
+  return parsed.status == PythonInt::Status::invalid ? default_value : parsed.value;
 }
 
 std::int64_t max_num_tokens_pr14668(std::optional<std::string_view> env, std::optional<std::int64_t>, int ep_size) {
@@ -146,16 +107,19 @@ std::int64_t max_num_tokens_pr25907(std::optional<std::string_view> env, std::op
 }
 
 // 4096: a decode batch per DP worker is bounded by it (resolve_max_num_reqs).
-std::int64_t max_num_tokens_pr26643(std::optional<std::string_view> env, std::optional<std::int64_t> chunked_prefill_size,
-                                    int) {
+std::int64_t max_num_tokens_pr26643(std::optional<std::string_view> env,
+                                    std::optional<std::int64_t> chunked_prefill_size, int) {
   return int_env_or(env, std::max<std::int64_t>(chunked_prefill_size.value_or(0), 4096));
 }
 
 std::string_view name(DispatchType type) {
   switch (type) {
-    case DispatchType::bf16: return "bf16";
-    case DispatchType::nvfp4: return "nvfp4";
-    case DispatchType::mxfp8: return "mxfp8";
+    case DispatchType::bf16:
+      return "bf16";
+    case DispatchType::nvfp4:
+      return "nvfp4";
+    case DispatchType::mxfp8:
+      return "mxfp8";
   }
   return "unknown";
 }
@@ -170,9 +134,12 @@ std::vector<std::int64_t> payload_bytes_per_token(DispatchType type, std::int64_
   const std::int64_t ids = 4 * top_k;
   const std::int64_t weights = 4 * top_k;
   switch (type) {
-    case DispatchType::bf16: return {2 * hidden_size, ids, weights};
-    case DispatchType::nvfp4: return {hidden_size / 2, hidden_size / 16, ids, weights};
-    case DispatchType::mxfp8: return {hidden_size, hidden_size / 32, ids, weights};
+    case DispatchType::bf16:
+      return {2 * hidden_size, ids, weights};
+    case DispatchType::nvfp4:
+      return {hidden_size / 2, hidden_size / 16, ids, weights};
+    case DispatchType::mxfp8:
+      return {hidden_size, hidden_size / 32, ids, weights};
   }
   return {};
 }
@@ -189,7 +156,9 @@ bool is_eagle_like(std::optional<std::string_view> speculative_algorithm) {
 }
 
 Result<Capacity> capacity(const CapacityRules& rules, const CapacityInputs& inputs) {
-  const auto bytes = [&](DispatchType type) { return dispatch_bytes_per_token(type, inputs.hidden_size, inputs.top_k); };
+  const auto bytes = [&](DispatchType type) {
+    return dispatch_bytes_per_token(type, inputs.hidden_size, inputs.top_k);
+  };
   DispatchType type = inputs.moe_nvfp4_dispatch ? DispatchType::nvfp4 : DispatchType::bf16;
   if (rules.sized_for_larger_type) type = inputs.dispatch_type;
   if (is_eagle_like(inputs.speculative_algorithm)) type = DispatchType::bf16;
@@ -225,8 +194,7 @@ Result<void> check_dispatch_op(const FlashInferLimits& flashinfer, const Dispatc
   if (call.runtime_max_tokens_per_rank <= 0) return check_failed("runtimeMaxTokensPerRank > 0");
   if (flashinfer.divisible_experts && (call.num_experts < call.ep_size || call.num_experts % call.ep_size != 0))
     return check_failed("numExperts >= epSize && numExperts % epSize == 0", "num_experts must be divisible by ep_size");
-  if (call.num_experts < call.ep_size)
-    return check_failed("numExperts >= epSize", "num_experts must be >= ep_size");
+  if (call.num_experts < call.ep_size) return check_failed("numExperts >= epSize", "num_experts must be >= ep_size");
   if (call.top_k <= 0 || call.top_k > flashinfer.max_top_k)
     return check_failed("topK > 0 && topK <= tl_throughput::kMaxTopK");
   return check_receive_regions(flashinfer, call);
@@ -234,7 +202,8 @@ Result<void> check_dispatch_op(const FlashInferLimits& flashinfer, const Dispatc
 
 Result<void> check_dispatch_launch(const FlashInferLimits& flashinfer, int top_k, int ep_size) {
   if (ep_size > flashinfer.max_ranks)
-    return fail(ErrorKind::runtime_error, fmt::format("ep_size {} exceeds kMaxRanks {}", ep_size, flashinfer.max_ranks));
+    return fail(ErrorKind::runtime_error,
+                fmt::format("ep_size {} exceeds kMaxRanks {}", ep_size, flashinfer.max_ranks));
   if (!std::ranges::binary_search(flashinfer.supported_top_k, top_k))
     return fail(ErrorKind::runtime_error, "Unsupported top_k");
   return {};
@@ -258,8 +227,7 @@ DispatchRegions dispatch_regions(const FlashInferLimits& flashinfer, const Dispa
     regions.recv_byte_sizes.push_back(call.ep_size * call.runtime_max_tokens_per_rank * bytes);
     bytes_before += bytes;
   }
-  regions.combine_payload_offset =
-      combine_region(layout, call.ep_size, call.runtime_max_tokens_per_rank, bytes_before);
+  regions.combine_payload_offset = combine_region(layout, call.ep_size, call.runtime_max_tokens_per_rank, bytes_before);
   return regions;
 }
 

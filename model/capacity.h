@@ -30,7 +30,8 @@ struct FlashInferLimits {
   int max_ranks;               // kMaxRanks
   int num_metainfo_fields;     // NUM_METAINFO_FIELDS: 10 with the EPLB region (from v0.6.16)
   bool divisible_experts;      // num_experts % ep_size == 0 is required
-  bool dispatch_checks_ranks;  // without it an ep_size above max_ranks writes past fixed arrays before the launcher sees it
+  bool dispatch_checks_ranks;  // without it an ep_size above max_ranks writes past fixed arrays before the launcher
+                               // sees it
   std::span<const int> supported_top_k;  // what the launchers are compiled for, ascending
 
   bool has_eplb_region() const { return num_metainfo_fields == 10; }
@@ -45,8 +46,8 @@ WorkspaceLayout make_workspace_layout(const FlashInferLimits& flashinfer, int ep
 
 // --- max_num_tokens: the cap ---------------------------------------------------------------------------------------
 
-// get_int_env_var / EnvInt: as Python's int() (blanks around, a sign, single underscores between digits); nothing and
-// text that is no integer give the default. Values outside int64 are clamped to it.
+// get_int_env_var and EnvInt: what Python's int() makes of the text; nothing and what it refuses give the default.
+// Values outside int64 are clamped to it.
 std::int64_t int_env_or(std::optional<std::string_view> text, std::int64_t default_value);
 
 // env: SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK as written, or nothing. chunked_prefill_size: resolved, that
@@ -54,11 +55,14 @@ std::int64_t int_env_or(std::optional<std::string_view> text, std::int64_t defau
 // clamped to int64.
 using MaxNumTokensRule = std::int64_t (*)(std::optional<std::string_view> env,
                                           std::optional<std::int64_t> chunked_prefill_size, int ep_size);
-std::int64_t max_num_tokens_pr14668(std::optional<std::string_view> env, std::optional<std::int64_t> chunked_prefill_size,
+std::int64_t max_num_tokens_pr14668(std::optional<std::string_view> env,
+                                    std::optional<std::int64_t> chunked_prefill_size,
                                     int ep_size);  // 1024, times ep_size
-std::int64_t max_num_tokens_pr25907(std::optional<std::string_view> env, std::optional<std::int64_t> chunked_prefill_size,
+std::int64_t max_num_tokens_pr25907(std::optional<std::string_view> env,
+                                    std::optional<std::int64_t> chunked_prefill_size,
                                     int ep_size);  // 4096
-std::int64_t max_num_tokens_pr26643(std::optional<std::string_view> env, std::optional<std::int64_t> chunked_prefill_size,
+std::int64_t max_num_tokens_pr26643(std::optional<std::string_view> env,
+                                    std::optional<std::int64_t> chunked_prefill_size,
                                     int ep_size);  // max(chunked_prefill_size, 4096)
 
 // --- bytes of one token --------------------------------------------------------------------------------------------

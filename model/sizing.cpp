@@ -123,12 +123,18 @@ Decision allgather_prefill(const RankView& view) {
 
 std::string_view text(SizingBranch branch) {
   switch (branch) {
-    case SizingBranch::max_of_list: return "max over the gathered token counts";
-    case SizingBranch::max_of_list_scatter: return "max over the gathered token counts, divided by attn_tp_size";
-    case SizingBranch::static_cap: return "the static cap max_num_tokens";
-    case SizingBranch::local_rows: return "this rank's own rows";
-    case SizingBranch::allgather_prefill: return "no all-to-all: all-gatherv and reduce-scatterv";
-    case SizingBranch::external: return "the external rule";
+    case SizingBranch::max_of_list:
+      return "max over the gathered token counts";
+    case SizingBranch::max_of_list_scatter:
+      return "max over the gathered token counts, divided by attn_tp_size";
+    case SizingBranch::static_cap:
+      return "the static cap max_num_tokens";
+    case SizingBranch::local_rows:
+      return "this rank's own rows";
+    case SizingBranch::allgather_prefill:
+      return "no all-to-all: all-gatherv and reduce-scatterv";
+    case SizingBranch::external:
+      return "the external rule";
   }
   return "unknown";
 }
@@ -187,11 +193,16 @@ std::optional<std::int64_t> invalid_token_expert_id(SanitizeRule rule, std::stri
   const bool routed = moe_runner_backend == "flashinfer_trtllm_routed";
   const bool native = routed || moe_runner_backend == "flashinfer_trtllm" || moe_runner_backend == "deep_gemm";
   switch (rule) {
-    case SanitizeRule::none: return std::nullopt;
-    case SanitizeRule::minus_one: return -1;
-    case SanitizeRule::num_experts: return num_experts;
-    case SanitizeRule::minus_one_if_routed: return routed ? -1 : num_experts;
-    case SanitizeRule::minus_one_if_native: return native ? -1 : num_experts;
+    case SanitizeRule::none:
+      return std::nullopt;
+    case SanitizeRule::minus_one:
+      return -1;
+    case SanitizeRule::num_experts:
+      return num_experts;
+    case SanitizeRule::minus_one_if_routed:
+      return routed ? -1 : num_experts;
+    case SanitizeRule::minus_one_if_native:
+      return native ? -1 : num_experts;
   }
   return std::nullopt;
 }

@@ -17,8 +17,8 @@
 namespace a2asim {
 
 inline constexpr std::int64_t kWorkspaceAlignment_bytes = 128;
-inline constexpr int kMaxRanks = 64;    // FlashInfer's kMaxRanks: one bit of a mask word per rank
-inline constexpr int kMaxPayloads = 6;  // FlashInfer's kMaxPayloads from v0.6.16; 4 before, 8 in v0.6.1
+inline constexpr int kMaxRanks = 64;          // FlashInfer's kMaxRanks: one bit of a mask word per rank
+inline constexpr int kMaxPayloads = 6;        // FlashInfer's kMaxPayloads from v0.6.16; 4 before, 8 in v0.6.1
 inline constexpr int kMaxTopKWorkspace = 22;  // FlashInfer's kMaxTopK from v0.6.8.post1: entries reserved per token
 
 A2ASIM_HOST_DEVICE constexpr std::int64_t align_up(std::int64_t value, std::int64_t alignment) {
@@ -32,16 +32,16 @@ A2ASIM_HOST_DEVICE constexpr std::int64_t pad128(std::int64_t bytes) {
 
 // Byte offsets of FlashInfer's metainfo fields inside one slice (int32 fields; names as in moeAlltoAllMeta.h).
 struct WorkspaceLayout {
-  std::int64_t flag_val = 0;               // int32, the round counter of this rank
-  std::int64_t local_token_counter = 0;    // int32
-  std::int64_t send_counters = 0;          // int32 [ep_size]
-  std::int64_t recv_counters = 0;          // int32 [ep_size]
+  std::int64_t flag_val = 0;                   // int32, the round counter of this rank
+  std::int64_t local_token_counter = 0;        // int32
+  std::int64_t send_counters = 0;              // int32 [ep_size]
+  std::int64_t recv_counters = 0;              // int32 [ep_size]
   std::int64_t dispatch_completion_flags = 0;  // int32 [ep_size]
   std::int64_t combine_completion_flags = 0;   // int32 [ep_size]
-  std::int64_t topk_target_ranks = 0;      // int32 [max_num_tokens, max_top_k] reserved; dense rows of pitch top_k used
-  std::int64_t topk_send_indices = 0;      // int32, likewise
-  std::int64_t eplb_gathered_stats = 0;    // int32 [ep_size, eplb_stats_num_experts]; from FlashInfer v0.6.16
-  std::int64_t payload_data = 0;           // first receive region; also FlashInfer's aux_data_size
+  std::int64_t topk_target_ranks = 0;    // int32 [max_num_tokens, max_top_k] reserved; dense rows of pitch top_k used
+  std::int64_t topk_send_indices = 0;    // int32, likewise
+  std::int64_t eplb_gathered_stats = 0;  // int32 [ep_size, eplb_stats_num_experts]; from FlashInfer v0.6.16
+  std::int64_t payload_data = 0;         // first receive region; also FlashInfer's aux_data_size
 };
 
 // max_top_k: kMaxTopK of the FlashInfer version (8 in v0.6.1, 22 later), not the model's top_k.

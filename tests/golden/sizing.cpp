@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "model/gather_rules.h"
 #include "tests/golden/dispatcher_generations.h"
 #include "tests/golden/table.h"
 
@@ -15,16 +16,18 @@ constexpr std::int64_t kNumExperts = 256;
 
 std::string in_words(const Error& error) { return std::string(name(error.kind)) + ": " + error.message; }
 
-// require_mlp_tp_gather of pr27945, pr29461 and pr22394; the rows fix the backend to flashinfer.
+// As pr27945, pr29461 and pr22394 ask it inside dispatch; the rows fix the backend to flashinfer.
 GatherPredicate gather_predicate(Fields& in) {
-  const auto dp_size = in.get<int>("dp_size");
-  const auto tp_size = in.get<int>("tp_size");
-  const auto moe_dense_tp_size = in.get_or_null<int>("moe_dense_tp_size");
-  const bool enable_dp_lm_head = in.get<bool>("enable_dp_lm_head");
-  if (!in.get<bool>("enable_dp_attention")) return GatherPredicate::no;
-  if (dp_size <= 1) return GatherPredicate::raises;
-  const bool gathers = !moe_dense_tp_size || !enable_dp_lm_head || *moe_dense_tp_size > tp_size / dp_size;
-  return gathers ? GatherPredicate::yes : GatherPredicate::no;
+  GatherInputs inputs;
+  inputs.enable_dp_attention = in.get<bool>("enable_dp_attention");
+  inputs.dp_size = in.get<std::int64_t>("dp_size");
+  inputs.tp_size = in.get<std::int64_t>("tp_size");
+  inputs.moe_dense_tp_size = in.get_or_null<std::int64_t>("moe_dense_tp_size");
+  inputs.enable_dp_lm_head = in.get<bool>("enable_dp_lm_head");
+  inputs.moe_a2a_backend = "flashinfer";
+  const Result<bool> gathers = require_mlp_tp_gather(kGatherRulesPr27945, inputs);
+  if (!gathers) return GatherPredicate::raises;
+  return *gathers ? GatherPredicate::yes : GatherPredicate::no;
 }
 
 Result<Capacity> capacity_of(const DispatcherGeneration& generation, Fields& in) {

@@ -1,10 +1,12 @@
-// workspace.jsonl: FlashInfer's constants, the layout of a slice with its size, and the dispatch op's offsets and checks.
+// workspace.jsonl: FlashInfer's constants, the layout of a slice with its size, and the dispatch op's offsets and
+// checks.
+#include "model/workspace.h"
+
 #include <cstdint>
 #include <stdexcept>
 #include <vector>
 
 #include "model/capacity.h"
-#include "model/workspace.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {
@@ -59,7 +61,8 @@ json dispatch_op(const FlashInferLimits& flashinfer, Fields& in) {
   call.num_experts = in.get<std::int64_t>("num_experts");
   call.payloads = payloads;
   in.ignore({"local_num_tokens"});  // the op compares it with nothing but the payloads' own first dimension
-  if (const auto accepted = check_dispatch_op(flashinfer, call); !accepted) return {{"error", accepted.error().message}};
+  if (const auto accepted = check_dispatch_op(flashinfer, call); !accepted)
+    return {{"error", accepted.error().message}};
   const DispatchRegions regions = dispatch_regions(flashinfer, call);
   return {{"out",
            {{"recv_offsets", regions.recv_offsets},
