@@ -1,0 +1,15 @@
+#include "tools/commands.h"
+
+#include <array>
+
+namespace a2asim {
+
+std::span<const AddCommand> commands() {
+  static constexpr std::array kCommands = {
+      add_check,
+      add_generations,
+  };
+  return kCommands;
+}
+
+}  // namespace a2asim

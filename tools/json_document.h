@@ -1,0 +1,17 @@
+// What all JSON outputs of the program share.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "model/check.h"
+
+namespace a2asim {
+
+nlohmann::ordered_json tool_as_json();  // {"name": "a2asim", "version": ..}
+nlohmann::ordered_json witness_as_json(const std::optional<CheckWitness>& witness);
+
+// Two blanks an indent, a newline at the end; bytes that are no UTF-8 are replaced.
+std::string print(const nlohmann::ordered_json& document);
+
+}  // namespace a2asim

@@ -1,0 +1,37 @@
+// Text for people: lines that fit, tables that align, and names that somebody probably meant.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace a2asim {
+
+// Control characters written as escapes, and cut after `max_bytes` with "..": what a person gave, safe to print in one
+// line of a terminal.
+std::string one_line(std::string_view text, std::size_t max_bytes = 400);
+
+// At most `width` characters, the last two being ".." where something was cut.
+std::string cut(std::string_view text, std::size_t width);
+
+// At blanks, and inside a word only where it is longer than `width`. Lines after the first begin with `hang` blanks.
+std::vector<std::string> wrap(std::string_view text, std::size_t width, std::size_t hang = 0);
+
+// Columns as wide as their widest cell, two blanks apart, no blanks at line ends. `right` lists columns of numbers.
+std::vector<std::string> table(const std::vector<std::vector<std::string>>& rows, const std::vector<std::size_t>& right);
+
+// "0", "0..3", "0, 4..15": ascending numbers.
+std::string ranges(const std::vector<std::size_t>& numbers);
+
+// "2 notes", "1 note".
+std::string counted(std::size_t count, std::string_view noun);
+
+// "513 B", "1.5 MiB".
+std::string bytes_in_words(std::int64_t bytes);
+
+// The candidate that differs least, or nothing ("") when none is near.
+std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates);
+
+}  // namespace a2asim
