@@ -69,22 +69,4 @@ DpPadding pad_global_num_tokens(const DpPaddingRules& rules, const DpPaddingInpu
   return {mode, max * static_cast<std::int64_t>(global_num_tokens.size())};
 }
 
-ForwardBatchShape pad_forward_batch(const DpPaddingRules& rules, const DpPadding& padding, bool is_extend_in_batch,
-                                    std::int64_t padded_num_tokens, std::int64_t spec_num_tokens_per_req,
-                                    ForwardBatchShape batch) {
-  if (!has_fixed_width(batch.forward_mode)) {
-    if (is_extend(batch.forward_mode)) batch.extend_num_tokens = padded_num_tokens;
-    return batch;
-  }
-  if (!is_extend_in_batch || padding.mode == DpPaddingMode::sum_len) {
-    batch.batch_size = spec_num_tokens_per_req > 0 ? padded_num_tokens / spec_num_tokens_per_req : padded_num_tokens;
-    return batch;
-  }
-  batch.forward_mode = ForwardMode::extend;
-  const bool fabricate = rules.fabricates_idle_request && batch.batch_size == 0;
-  batch.extend_num_tokens = fabricate ? padded_num_tokens : batch.batch_size;
-  if (fabricate) batch.batch_size = 1;
-  return batch;
-}
-
 }  // namespace a2asim

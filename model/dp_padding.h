@@ -2,7 +2,8 @@
 //
 // SGLang: DpPaddingMode (layers/dp_attention.py) and ForwardBatch.prepare_mlp_sync_batch
 // (model_executor/forward_batch_info.py). Counts are aligned first, then the mode is chosen, then the list is padded.
-// Lists are padded in place and nothing is allocated. Counts must be >= 0; a list has at least one entry.
+// Lists are padded in place and nothing is allocated. Counts are >= 0 and below 2^40 (what people give is checked where
+// it enters); a list has at least one entry.
 #pragma once
 
 #include <cstdint>
@@ -97,8 +98,22 @@ struct ForwardBatchShape {
 // What the rest of prepare_mlp_sync_batch does to one rank's batch, whose inputs become padded_num_tokens long.
 // spec_num_tokens_per_req: of spec_info, 0 without one. A decode-like batch takes batch size tokens / width, or becomes
 // an extend of one token a request in a MAX_LEN extend step; EXTEND and MIXED take extend_num_tokens.
-ForwardBatchShape pad_forward_batch(const DpPaddingRules& rules, const DpPadding& padding, bool is_extend_in_batch,
-                                    std::int64_t padded_num_tokens, std::int64_t spec_num_tokens_per_req,
-                                    ForwardBatchShape batch);
+constexpr ForwardBatchShape pad_forward_batch(const DpPaddingRules& rules, const DpPadding& padding,
+                                              bool is_extend_in_batch, std::int64_t padded_num_tokens,
+                                              std::int64_t spec_num_tokens_per_req, ForwardBatchShape batch) {
+  if (!has_fixed_width(batch.forward_mode)) {
+    if (is_extend(batch.forward_mode)) batch.extend_num_tokens = padded_num_tokens;
+    return batch;
+  }
+  if (!is_extend_in_batch || padding.mode == DpPaddingMode::sum_len) {
+    batch.batch_size = spec_num_tokens_per_req > 0 ? padded_num_tokens / spec_num_tokens_per_req : padded_num_tokens;
+    return batch;
+  }
+  batch.forward_mode = ForwardMode::extend;
+  const bool fabricate = rules.fabricates_idle_request && batch.batch_size == 0;
+  batch.extend_num_tokens = fabricate ? padded_num_tokens : batch.batch_size;
+  if (fabricate) batch.batch_size = 1;
+  return batch;
+}
 
 }  // namespace a2asim

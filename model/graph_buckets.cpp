@@ -1,7 +1,6 @@
 #include "model/graph_buckets.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -41,6 +40,12 @@ Result<Sizes> sizes_up_to(std::int64_t max, std::span<const Range> ranges) {
   return sizes;
 }
 
+std::string python_list(const Sizes& sizes) {
+  std::string text = "[";
+  for (const std::int64_t size : sizes) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
 Result<Sizes> filtered(const CaptureFilter& in, bool round_pool_up) {
   if (in.decode_bs.empty()) return fail(ErrorKind::value_error, "max() arg is an empty sequence");
   std::int64_t divisor = in.enable_two_batch_overlap ? 2 : 1;
@@ -57,8 +62,7 @@ Result<Sizes> filtered(const CaptureFilter& in, bool round_pool_up) {
   std::ranges::sort(sizes);
   const auto duplicates = std::ranges::unique(sizes);
   sizes.erase(duplicates.begin(), duplicates.end());
-  if (sizes.empty() || sizes.front() <= 0)
-    return fail(ErrorKind::assertion_error, fmt::format("capture_bs=[{}]", fmt::join(sizes, ", ")));
+  if (sizes.empty() || sizes.front() <= 0) return fail(ErrorKind::assertion_error, "capture_bs=" + python_list(sizes));
   return sizes;
 }
 

@@ -32,6 +32,7 @@ using PrefillCaptureSizes = Result<std::vector<std::int64_t>> (*)(std::int64_t m
 Result<std::vector<std::int64_t>> prefill_capture_sizes_pr14668(std::int64_t max_num_tokens);  // has no 576
 Result<std::vector<std::int64_t>> prefill_capture_sizes_pr27945(std::int64_t max_num_tokens);
 
+// Sizes and counts are below 2^20 each, as their product is formed.
 struct CaptureFilter {
   std::span<const std::int64_t> decode_bs = {};  // given by --cuda-graph-bs or generated
   std::int64_t req_to_token_pool_size = 0;       // requests
