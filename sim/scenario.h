@@ -208,10 +208,10 @@ struct ParallelField {
   std::string_view flag;
   std::int64_t min = 0;  // of an integer or of the list's entries
   std::int64_t max = 0;
-  std::optional<std::int64_t> Parallel::* integer = nullptr;
-  std::optional<bool> Parallel::* boolean = nullptr;
-  std::optional<std::string> Parallel::* word = nullptr;
-  std::vector<std::int64_t> Parallel::* list = nullptr;
+  std::optional<std::int64_t> Parallel::*integer = nullptr;
+  std::optional<bool> Parallel::*boolean = nullptr;
+  std::optional<std::string> Parallel::*word = nullptr;
+  std::vector<std::int64_t> Parallel::*list = nullptr;
 };
 std::span<const ParallelField> parallel_fields();
 

@@ -160,7 +160,7 @@ void read_fault_value(Fault& fault, const Node& node, std::string_view key) {
     case FaultKind::skip_all_gather:
       if (node.kind == Node::Kind::plain && node.text == "true") return;  // nobody exchanges
       if (node.kind == Node::Kind::plain && node.text == "false")
-        refuse(node.at, "give true, a rank, or no such fault");
+        refuse(node.at, "skip_all_gather is false; give true, a rank, or no such fault");
       [[fallthrough]];
     case FaultKind::skip_rank:
     case FaultKind::stale_counts:
@@ -279,7 +279,7 @@ void read_deployment(Scenario& scenario, const Record& record) {
   const Node* const parallel = record.find("parallel");
   if ((launch == nullptr) == (parallel == nullptr)) {
     refuse(launch == nullptr ? record.at() : parallel->at,
-           "give either launch: (the command) or parallel: (its fields), exactly one of them");
+           "the deployment is given twice or not at all; give either launch: (the command) or parallel: (its fields)");
   }
   if (launch != nullptr) {
     scenario.launch = yaml::read_text(*launch, "launch", false);

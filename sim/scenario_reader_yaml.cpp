@@ -51,12 +51,11 @@ class TreeBuilder : public YAML::EventHandler {
  public:
   Node root;
 
-  void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) refuse(position(mark), "a second document starts here; one scenario a file");
-  }
+  void OnDocumentStart(const YAML::Mark&) override { ++documents_; }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (documents_ > 1 && stack_.empty()) return;  // nothing after a closing --- or ...
     add(mark, "?", anchor).kind = Node::Kind::null;
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
@@ -112,6 +111,7 @@ class TreeBuilder : public YAML::EventHandler {
   Node& add(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     const Position at = position(mark);
     check_decoration(at, tag, anchor);
+    if (documents_ > 1) refuse(at, "a second document starts here; one scenario a file");
     if (takes_key()) refuse(at, "a key must be a word; write key: value");
     Node* node = &root;
     if (!stack_.empty()) node = &stack_.back().node->items.emplace_back();
@@ -140,11 +140,16 @@ Node parse(std::string_view text) {
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   check_characters(text);
-  std::istringstream stream{std::string(text)};
+  // yaml-cpp takes the end of the text for the end of an open quotation; the end of a document it does not.
+  std::string closed(text);
+  closed += text.ends_with('\n') ? "...\n" : "\n...\n";
+  std::istringstream stream(closed);
   YAML::Parser parser(stream);
   TreeBuilder builder;
-  if (!parser.HandleNextDocument(builder)) refuse({1, 1}, "the text is empty; a scenario needs name, model and steps");
-  parser.HandleNextDocument(builder);  // the builder refuses a second one
+  while (parser.HandleNextDocument(builder)) {
+  }
+  if (builder.root.kind == Node::Kind::null)
+    refuse({1, 1}, "the text is empty; a scenario needs name, model and steps");
   return std::move(builder.root);
 }
 

@@ -1,0 +1,211 @@
+// The simulated all-to-all: every rank's slice, and FlashInfer's dispatch, sanitize and combine on it.
+//
+// All ranks are local and stepped together. Writes go where the SENDER's geometry says, reads where the READER's says;
+// the shadow of every slice tells at each read whether it found what it should. What goes wrong is a Finding, never a
+// crash: writes and reads outside a slice are reported and not performed. A collective that cannot finish (a rank is
+// absent, refused its call, or its flag does not match) returns an error that says who waits for whom, and so does
+// everything after it until reset().
+//
+// What is not modelled: top-k tables that overflow their reservation (the rank refuses instead), EPLB statistics, low
+// precision combine, the torn rows of a hardware race (the higher rank wins; such rows are marked).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/alltoall.h"
+#include "model/digest.h"
+#include "model/reference.h"
+#include "sim/fidelity.h"
+#include "sim/finding_log.h"
+#include "sim/geometry.h"
+#include "sim/row_kernels.h"
+#include "sim/shadow.h"
+#include "sim/symmetric_memory.h"
+
+namespace a2asim {
+
+struct SimOptions {
+  Fidelity fidelity = Fidelity::numeric;
+  // Initial bytes of the payload and combine regions; 0xFF is NaN in every float type. Nothing: zeros, as torch.zeros.
+  std::optional<std::byte> poison = std::byte{0xFF};
+  std::int64_t findings_per_kind = 64;  // kept until clear_findings(); all are counted
+};
+
+// Where the caller is; goes into findings and into the shadow ("who wrote it, when").
+struct StepContext {
+  int step = 0;
+  int layer = 0;
+  Phase phase = Phase::eager_decode;
+};
+
+// Totals since the last reset_traffic().
+struct Traffic {
+  std::int64_t rows_sent = 0;       // (token, distinct destination) pairs
+  std::int64_t rows_reserved = 0;   // sum over ranks of ep_size * R: the rows that experts run over
+  std::int64_t dispatch_bytes = 0;  // payload bytes written to receive regions
+  std::int64_t combine_bytes = 0;   // expert output bytes read by combine
+  std::int64_t wasted_rows() const { return rows_reserved - rows_sent; }
+};
+
+class SimAllToAll final : public AllToAll {
+ public:
+  // One config a rank, ep_size of them. They may differ in max_num_tokens, payload bytes, hidden size, mask: faults.
+  static Result<std::unique_ptr<SimAllToAll>> create(std::vector<AllToAllConfig> configs, const SimOptions& options);
+
+  // --- AllToAll. At geometry and provenance fidelity payload spans are not looked at and outputs come back empty.
+  std::string_view backend() const override { return "sim"; }
+  std::span<const int> local_ranks() const override { return local_ranks_; }
+  Result<void> dispatch(std::span<const DispatchInput> inputs) override;
+  Result<void> sanitize(std::int32_t invalid_expert_id) override;
+  Result<void> experts(const ExpertPayloads& payloads) override;
+  Result<void> combine(std::span<const std::int64_t> runtime_max_tokens_per_rank,
+                       std::vector<std::vector<std::byte>>& outputs) override;
+  Result<GraphId> capture(std::span<const DispatchInput> inputs, std::int32_t invalid_expert_id,
+                          const ExpertPayloads& payloads) override;
+  Result<void> replay(std::span<const GraphId> graphs, std::span<const DispatchInput> inputs,
+                      std::vector<std::vector<std::byte>>& outputs) override;
+  Result<std::vector<std::byte>> read_slice(int rank) override;  // numeric fidelity only
+  Result<void> poison(std::byte value) override;
+
+  // --- What only the simulator has.
+  // Experts given as a network, instead of the closed form of experts(). nullptr: back to the closed form.
+  void use_network(const ExpertNetwork* network) { network_ = network; }
+  // Bit r: rank r makes no call until told otherwise. Its peers wait for it, unless their mask leaves it out.
+  void set_absent(std::uint64_t ranks) { absent_ = ranks; }
+  void set_context(const StepContext& context) { context_ = context; }
+  // MoeAlltoAll's initialise on every rank: counters, flags, payloads and the shadow as after create(). Graphs stay.
+  void reset();
+
+  std::span<const Finding> findings() const { return log_.findings(); }
+  const FindingLog& log() const { return log_; }
+  void clear_findings() { log_.clear(); }
+  // [T] of the last dispatch of this rank: 1 where a row of that token was not read back as it was sent, so that its
+  // output cannot be trusted. Empty at geometry fidelity.
+  std::span<const std::uint8_t> tainted(int rank) const { return rank_at(rank).tainted; }
+  const Traffic& traffic() const { return traffic_; }
+  void reset_traffic() { traffic_ = {}; }
+  const GeometryVerdict& geometry() const { return geometry_; }  // of the last dispatch
+  std::int64_t recv_counter(int rank, int source) const;
+  Fidelity fidelity() const { return options_.fidelity; }
+  const AllToAllConfig& config(int rank) const { return rank_at(rank).config; }
+  bool guards_intact() const { return memory_.guards_intact(); }
+  // Round counters, counts and findings so far; outputs are the caller's to add.
+  void add_to(Digest& digest) const;
+
+ private:
+  struct Rank {
+    AllToAllConfig config;
+    WorkspaceLayout at;
+    std::vector<std::int64_t> bytes_before;   // [payloads + 1]: sum of bytes per token of the payloads in front
+    std::vector<std::int8_t> rank_of_expert;  // [num_experts]
+    std::int64_t runtime_max = 0;             // R of the running dispatch
+    std::int64_t tokens = 0;                  // T likewise
+    std::int64_t combine_data = 0;            // C that dispatch returned
+    std::vector<std::uint8_t> tainted;
+    ExpertRowKernel expert_row = nullptr;
+    CombineRowKernel combine_row = nullptr;
+    RoundRowKernel round_row = nullptr;
+    LoadRowKernel load_row = nullptr;
+    std::vector<std::byte> zero_row;  // what an absent top-k position adds
+  };
+  // What a graph holds for one rank.
+  struct GraphNode {
+    std::int64_t runtime_max = 0;
+    std::int64_t tokens = 0;
+    std::int32_t invalid_expert_id = -1;
+    ExpertPayloads payloads;
+  };
+  // A read of `run` in `slice` by `reader`, expecting the rows of `source`; written_at: the writer's own address.
+  struct RowCheck {
+    Operation operation;
+    int reader, slice, source;
+    Shadow::Run run;
+    std::int64_t written_at;
+    Shadow::RecordId tokens_of;  // the dispatch record of (source -> slice)
+    std::int64_t round;
+  };
+
+  SimAllToAll(std::vector<AllToAllConfig> configs, const SimOptions& options);
+
+  Rank& rank_at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  const Rank& rank_at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  Shadow& shadow_of(int rank) { return shadows_[static_cast<std::size_t>(rank)]; }
+  // [slice][rank] tables
+  std::size_t pair(int slice, int rank) const { return static_cast<std::size_t>(slice * ep_size_ + rank); }
+  std::int32_t* counters(int slice, std::int64_t at_bytes) const { return memory_.words(slice, at_bytes, ep_size_); }
+  bool is_numeric() const { return options_.fidelity == Fidelity::numeric; }
+  bool has_rows() const { return options_.fidelity != Fidelity::geometry; }
+  bool takes_part(int rank) const { return (taking_part_ >> rank & 1) != 0; }
+  bool is_active(const Rank& rank, int peer) const { return (rank.config.active_rank_mask >> peer & 1) != 0; }
+  std::uint64_t ranks_not_absent() const;
+  Finding finding(FindingKind kind, Severity severity, Operation operation, int rank) const;
+
+  // sim_alltoall.cpp
+  Result<void> check_turn(bool wants_dispatched, std::string_view call) const;
+  void advance_flags();
+  Result<void> exchange_flags(Operation operation, std::int64_t WorkspaceLayout::*flags);
+  // sim_dispatch.cpp
+  Result<void> check_inputs(std::span<const DispatchInput> inputs) const;
+  void judge_geometry(std::span<const DispatchInput> inputs);
+  void report_geometry();
+  void route(int rank, const DispatchInput& input);
+  int route_stray_id(int rank, std::int64_t token, std::int32_t id);
+  void send(int rank, const DispatchInput& input);
+  void send_row_by_row(int rank, int destination, const DispatchInput& input);
+  void shadow_uniform_round();
+  void shadow_writer(int writer);
+  Shadow::Run sent_run(int writer, int slice, int payload) const;
+  void release_records();
+  // sim_receive.cpp
+  void sanitize_rank(int rank, std::int32_t invalid_expert_id);
+  Result<void> check_payloads(const Rank& rank, const ExpertPayloads& payloads) const;
+  void check_received(int rank);
+  void experts_rank(int rank, const ExpertPayloads& payloads);
+  void compute_rows(int rank, const ExpertPayloads& payloads);
+  int own_experts(int rank, const std::byte* ids, const std::byte* weights, float* factors, std::int32_t* experts);
+  void report_garbage_id(int rank, std::int32_t id);
+  void network_row(const Rank& rank, const std::byte* x, const float* weights, const std::int32_t* experts, int count,
+                   std::byte* output);
+  // sim_combine.cpp
+  Result<void> refuse_combine(std::span<const std::int64_t> runtime_max);
+  void check_combine_reads(int rank, std::int64_t runtime_max);
+  void sum_tokens(int rank, std::int64_t runtime_max, std::vector<std::byte>& output);
+  // sim_check.cpp
+  void check_rows(const RowCheck& check, std::size_t& hint);
+  void inspect_row(const RowCheck& check, std::int64_t index);
+
+  int ep_size_;
+  SimOptions options_;
+  bool equal_configs_ = true;
+  std::vector<int> local_ranks_;
+  std::vector<Rank> ranks_;
+  SymmetricMemory memory_;
+  std::vector<Shadow> shadows_;             // one a slice
+  std::vector<Shadow::RecordId> sent_;      // [slice, source]: what source's dispatch wrote there
+  std::vector<Shadow::RecordId> computed_;  // [slice, source]: the expert output for it
+  std::vector<RankGeometry> rank_geometry_;
+  std::vector<Shadow::Run> runs_;               // scratch
+  std::vector<float> scratch_;                  // scratch of network_row
+  std::vector<std::vector<GraphNode>> graphs_;  // [graph][rank]
+  const ExpertNetwork* network_ = nullptr;
+  std::int32_t invalid_expert_id_ = -1;
+
+  GeometryVerdict geometry_;
+  std::optional<FindingKind> root_;  // of this round, if any
+  StepContext context_;
+  std::uint64_t absent_ = 0;
+  std::uint64_t taking_part_ = 0;  // in the running round
+  std::int64_t round_ = 0;         // dispatches and combines so far: FLAG_VAL of a rank that missed none
+  std::int64_t dispatch_round_ = 0;
+  bool is_dispatched_ = false;
+  std::optional<Error> stuck_;
+  FindingLog log_;
+  Traffic traffic_;
+};
+
+}  // namespace a2asim
