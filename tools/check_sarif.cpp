@@ -17,7 +17,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kRuleTexts = {{
     {"geometry_disagreement", "Ranks derive different sizes of the all-to-all: payloads land in wrong slots."},
     {"over_capacity", "A batch above the cap of the all-to-all is admitted."},
-    {"receive_overflow", "A rank has more rows than its receive region: it writes into its neighbour's slots, unchecked."},
+    {"receive_overflow",
+     "A rank has more rows than its receive region: it writes into its neighbour's slots, unchecked."},
     {"missing_rank", "A collective that some rank skips: the others wait for it."},
     {"rejected", "SGLang or FlashInfer refuses this configuration."},
     {"wasted", "Slots and bytes moved or computed beyond need."},
@@ -47,7 +48,8 @@ Json location(const CommandSource& source) {
     return {{"physicalLocation", {{"artifactLocation", {{"uri", uri(source.path)}}}, {"region", {{"startLine", 1}}}}}};
   }
   const bool typed = source.kind == CommandSource::Kind::command_line;
-  return {{"logicalLocations", Json::array({{{"name", typed ? "command line" : "standard input"}, {"kind", "resource"}}})}};
+  return {
+      {"logicalLocations", Json::array({{{"name", typed ? "command line" : "standard input"}, {"kind", "resource"}}})}};
 }
 
 std::string message_of(const CheckFinding& finding) {
@@ -70,12 +72,13 @@ std::string check_as_sarif(const CheckReport& report, const CommandSource& sourc
       id = ids.insert(ids.end(), finding.id);
       rules.push_back({{"id", finding.id}, {"shortDescription", {{"text", rule_text(finding.id)}}}});
     }
-    results.push_back({{"ruleId", finding.id},
-                       {"ruleIndex", id - ids.begin()},
-                       {"level", name(finding.severity)},
-                       {"message", {{"text", message_of(finding)}}},
-                       {"locations", Json::array({location(source)})},
-                       {"properties", {{"phase", name(finding.phase)}, {"witness", witness_as_json(finding.witness)}}}});
+    results.push_back(
+        {{"ruleId", finding.id},
+         {"ruleIndex", id - ids.begin()},
+         {"level", name(finding.severity)},
+         {"message", {{"text", message_of(finding)}}},
+         {"locations", Json::array({location(source)})},
+         {"properties", {{"phase", name(finding.phase)}, {"witness", witness_as_json(finding.witness)}}}});
   }
   Json driver = tool_as_json();
   driver["rules"] = rules;

@@ -64,8 +64,8 @@ std::string topology_words(const CheckReport& report) {
 
 std::string capacity_words(const CheckReport& report) {
   if (!report.capacity) return report.capacity_source;
-  std::string out = fmt::format("max_num_tokens {} a rank ({})", report.capacity->max_num_tokens,
-                                report.capacity_source);
+  std::string out =
+      fmt::format("max_num_tokens {} a rank ({})", report.capacity->max_num_tokens, report.capacity_source);
   if (!report.workspace_known) return out + "; workspace unknown without the model's shape";
   const std::int64_t bytes = report.capacity->workspace_bytes_per_rank;
   return out + fmt::format("; workspace {} a rank", bytes_in_words(bytes));
@@ -100,7 +100,10 @@ std::vector<std::string> witness_table(const CheckWitness& witness, std::size_t 
     const bool has_r = rank < witness.runtime_max_tokens_per_rank.size();
     const auto r = has_r ? witness.runtime_max_tokens_per_rank[rank] : std::nullopt;
     std::vector<std::string> cells = {text_at(witness.modes), std::to_string(witness.tokens_per_dp_rank[rank]),
-                                      text_at(witness.paths), r ? std::to_string(*r) : has_r ? "raised" : "-"};
+                                      text_at(witness.paths),
+                                      r       ? std::to_string(*r)
+                                      : has_r ? "raised"
+                                              : "-"};
     const auto same = std::ranges::find(groups, cells, &Group::cells);
     if (same == groups.end()) {
       groups.push_back({std::move(cells), {rank}});
@@ -137,7 +140,8 @@ std::vector<std::string> in_full(const CheckFinding& finding, const Limits& limi
 
 std::vector<std::string> head(const CheckReport& report, const TextStyle& style) {
   std::string word(name(report.verdict));
-  std::ranges::transform(word, word.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  std::ranges::transform(word, word.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
   std::vector<std::string> lines = {painted(word, colour_of(report.verdict), style.colour) + ": " +
                                     std::string(sentence(report.verdict))};
   std::vector<std::string> facts;
@@ -171,16 +175,17 @@ std::string one_screen(const CheckReport& report, const TextStyle& style) {
   std::vector<std::string> lines = head(report, style);
   std::size_t shown = 0;
   if (!report.findings.empty() && report.findings[0].severity != Severity::note) {
-    for (std::string& line : in_full(report.findings[shown++], Limits{}, style.colour)) lines.push_back(std::move(line));
+    for (std::string& line : in_full(report.findings[shown++], Limits{}, style.colour))
+      lines.push_back(std::move(line));
   }
   for (; shown < report.findings.size(); ++shown) {
     const CheckFinding& finding = report.findings[shown];
     const std::size_t left = report.findings.size() - shown;
     const std::size_t room = kScreen_lines - lines.size();
-    std::vector<std::string> brief =
-        wrap(fmt::format("{}: {}{}", name(finding.severity),
-                         finding.phase == Phase::start ? "" : fmt::format("{}: ", name(finding.phase)), finding.message),
-             kWidth, 2);
+    std::vector<std::string> brief = wrap(
+        fmt::format("{}: {}{}", name(finding.severity),
+                    finding.phase == Phase::start ? "" : fmt::format("{}: ", name(finding.phase)), finding.message),
+        kWidth, 2);
     if (brief.size() > 2) {
       brief.resize(2);
       brief[1] = cut(brief[1], kWidth - 3) + " ..";
@@ -189,8 +194,8 @@ std::string one_screen(const CheckReport& report, const TextStyle& style) {
     for (std::string& line : brief) lines.push_back(std::move(line));
   }
   if (shown < report.findings.size()) {
-    lines.push_back(fmt::format("({} more: --verbose shows everything)",
-                                counted(report.findings.size() - shown, "finding")));
+    lines.push_back(
+        fmt::format("({} more: --verbose shows everything)", counted(report.findings.size() - shown, "finding")));
   }
   return joined(lines);
 }

@@ -34,7 +34,8 @@ std::string as_text() {
     for (const std::string& line : wrap(generations()[at - 1].changed, kTextWidth - 4)) out += "    " + line + '\n';
   }
   return out +
-         "\n--sglang takes a name, a PR (30450), a release (v0.5.13) or a date (2026-06-20: the one in force that day).\n"
+         "\n--sglang takes a name, a PR (30450), a release (v0.5.13) or a date (2026-06-20: the one in force that "
+         "day).\n"
          "Without it the newest is used.\n";
 }
 
@@ -50,10 +51,8 @@ std::string as_json() {
                     {"flashinfer", limits(generation.capacity.flashinfer).tag},
                     {"releases", generation.releases}});
   }
-  return print(nlohmann::ordered_json{{"tool", tool_as_json()},
-                                      {"engine", "sglang"},
-                                      {"default", newest_generation().name},
-                                      {"generations", rows}});
+  return print(nlohmann::ordered_json{
+      {"tool", tool_as_json()}, {"engine", "sglang"}, {"default", newest_generation().name}, {"generations", rows}});
 }
 
 }  // namespace
@@ -64,7 +63,8 @@ void add_generations(CLI::App& program, CommandLine& line) {
   command->add_option("--format", *format, "text or json")->type_name("FORMAT");
   command->callback([&line, format] {
     line.run = [&line, format](Io& io) -> Result<int> {
-      if (line.after_dashes) return fail(ErrorKind::bad_input, "takes no launch command: leave out `--` and what follows");
+      if (line.after_dashes)
+        return fail(ErrorKind::bad_input, "takes no launch command: leave out `--` and what follows");
       const Result<std::size_t> chosen = parse_choice("--format", *format, {"text", "json"});
       if (!chosen) return tl::unexpected(chosen.error());
       io.out << (*chosen == 0 ? as_text() : as_json());

@@ -52,8 +52,9 @@ Result<std::string> read_text(std::istream& in, const std::string& what) {
   if (in.bad()) return unusable(fmt::format("{} cannot be read: {}", what, std::strerror(errno)));
   text.resize(static_cast<std::size_t>(in.gcount()));
   if (text.size() > kMaxInputBytes) {
-    return unusable(fmt::format("{} is larger than {} MiB: give the text of one launch command, not a log or an archive",
-                                what, kMaxInputBytes >> 20));
+    return unusable(
+        fmt::format("{} is larger than {} MiB: give the text of one launch command, not a log or an archive", what,
+                    kMaxInputBytes >> 20));
   }
   if (const auto at = first_non_text(text)) {
     return unusable(fmt::format("{} is no text: byte {} is not UTF-8; save it as plain text", what, *at + 1));
@@ -97,7 +98,8 @@ Result<double> parse_positive(std::string_view option, std::string_view text, st
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = end == text.data() + text.size() && !text.empty();
   if (error != std::errc{} || !whole || !std::isfinite(value) || value <= 0 || value > maximum) {
-    return unusable(fmt::format("{} takes {} above 0 and up to {}, not '{}'", option, unit, maximum, one_line(text, 60)));
+    return unusable(
+        fmt::format("{} takes {} above 0 and up to {}, not '{}'", option, unit, maximum, one_line(text, 60)));
   }
   return value;
 }
@@ -106,8 +108,7 @@ Result<std::size_t> parse_choice(std::string_view option, std::string_view text,
                                  const std::vector<std::string_view>& choices) {
   const auto found = std::ranges::find(choices, text);
   if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
-  return unusable(
-      fmt::format("{} takes one of {}, not '{}'", option, fmt::join(choices, ", "), one_line(text, 60)));
+  return unusable(fmt::format("{} takes one of {}, not '{}'", option, fmt::join(choices, ", "), one_line(text, 60)));
 }
 
 }  // namespace a2asim

@@ -26,7 +26,9 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_usage(const CLI::App* app, std::string name) const override {
     const bool takes_words = app->get_name() == "check";
     return "Usage: " + (name.empty() ? app->get_name() : name) +
-           (app->get_parent() == nullptr ? " COMMAND [OPTIONS]" : takes_words ? " [OPTIONS] [-- LAUNCH COMMAND]" : " [OPTIONS]") +
+           (app->get_parent() == nullptr ? " COMMAND [OPTIONS]"
+            : takes_words                ? " [OPTIONS] [-- LAUNCH COMMAND]"
+                                         : " [OPTIONS]") +
            "\n";
   }
 };
@@ -98,7 +100,8 @@ int run_program(const std::vector<std::string>& args, Io& io) {
     for (const AddCommand add : commands()) add(program, line);
     return parse_and_run(program, line, {args.begin(), end}, io);
   } catch (const std::exception& error) {
-    return say_unusable(io, "a2asim", fmt::format("internal error: {}; please report it with the command", error.what()));
+    return say_unusable(io, "a2asim",
+                        fmt::format("internal error: {}; please report it with the command", error.what()));
   }
 }
 

@@ -20,7 +20,8 @@ std::string cut(std::string_view text, std::size_t width);
 std::vector<std::string> wrap(std::string_view text, std::size_t width, std::size_t hang = 0);
 
 // Columns as wide as their widest cell, two blanks apart, no blanks at line ends. `right` lists columns of numbers.
-std::vector<std::string> table(const std::vector<std::vector<std::string>>& rows, const std::vector<std::size_t>& right);
+std::vector<std::string> table(const std::vector<std::vector<std::string>>& rows,
+                               const std::vector<std::size_t>& right);
 
 // "0", "0..3", "0, 4..15": ascending numbers.
 std::string ranges(const std::vector<std::size_t>& numbers);

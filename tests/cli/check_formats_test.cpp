@@ -1,4 +1,6 @@
 // The three formats of a check, over reports made by hand.
+#include "tools/check_formats.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "model/generation.h"
-#include "tools/check_formats.h"
 
 namespace a2asim {
 namespace {

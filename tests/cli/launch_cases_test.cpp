@@ -1,0 +1,76 @@
+// The launch commands of tests/data/launch_commands.json, each with the verdict and the numbers that it must give.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/run.h"
+
+namespace a2asim {
+namespace {
+
+using nlohmann::json;
+
+json cases() {
+  std::ifstream in(A2ASIM_SOURCE_DIR "/tests/data/launch_commands.json");
+  REQUIRE(in);
+  return json::parse(in);
+}
+
+Outcome check(const json& launch, const std::string& format) {
+  const auto number = [&](const char* key) { return std::to_string(launch["model"][key].get<std::int64_t>()); };
+  std::vector<std::string> args = {"check", "--format", format, "--sglang", launch["sglang"].get<std::string>()};
+  if (launch.contains("model")) {
+    args.insert(args.end(), {"--num-experts", number("num_experts"), "--top-k", number("top_k"), "--hidden-size",
+                             number("hidden_size")});
+  }
+  for (const auto& [name, value] : launch["env"].items()) {
+    args.insert(args.end(), {"--env", name + "=" + value.get<std::string>()});
+  }
+  args.insert(args.end(), {"--", launch["command"].get<std::string>()});
+  return run(args);
+}
+
+bool is_expected(const std::string& verdict, const json& expected) {
+  return expected.is_array() ? std::ranges::find(expected, json(verdict)) != expected.end() : expected == verdict;
+}
+
+TEST_CASE("every launch command gives its verdict and numbers") {
+  const json launches = cases();
+  CHECK(launches.size() >= 40);
+  for (const json& launch : launches) {
+    const std::string id = launch["id"].get<std::string>();
+    CAPTURE(id);
+    const Outcome outcome = check(launch, "json");
+    CAPTURE(outcome.err);
+    REQUIRE(json::accept(outcome.out));
+    const json report = json::parse(outcome.out);
+    const std::string verdict = report["verdict"].get<std::string>();
+    CAPTURE(verdict);
+    CHECK(is_expected(verdict, launch["expect"]["verdict"]));
+    CHECK(outcome.exit_code == (verdict == "agrees" || verdict == "out_of_scope" ? kNothingWrong : kErrorFound));
+    for (const char* key : {"max_num_tokens", "workspace_bytes_per_rank"}) {
+      if (launch["expect"].contains(key)) CHECK(report["capacity"][key] == launch["expect"][key]);
+    }
+  }
+}
+
+TEST_CASE("every launch command: the text fits one screen, and the SARIF results match the findings") {
+  for (const json& launch : cases()) {
+    const std::string id = launch["id"].get<std::string>();
+    CAPTURE(id);
+    const std::string text = check(launch, "text").out;
+    CHECK(std::ranges::count(text, '\n') <= 24);
+    for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) CHECK(text.find('\n', at) - at <= 100);
+    const json findings = json::parse(check(launch, "json").out)["findings"];
+    const json results = json::parse(check(launch, "sarif").out)["runs"][0]["results"];
+    REQUIRE(results.size() == findings.size());
+    for (std::size_t i = 0; i < results.size(); ++i) CHECK(results[i]["ruleId"] == findings[i]["id"]);
+  }
+}
+
+}  // namespace
+}  // namespace a2asim

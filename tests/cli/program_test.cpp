@@ -1,0 +1,285 @@
+// Bad input gives exit code 2 and one line that says what, where and how to mend it; good input its answer.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "model/generation.h"
+#include "tests/cli/run.h"
+
+namespace a2asim {
+namespace {
+
+using Args = std::vector<std::string>;
+using nlohmann::json;
+
+const std::string kServer = "python3 -m sglang.launch_server --model-path M ";
+const std::string kFlashInfer =
+    "--enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass ";
+const std::string kCollapse = kServer + kFlashInfer + "--tp 4 --dp 4 --enable-dp-lm-head --moe-dense-tp-size 1 ";
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+Args check(Args options, const std::string& command) {
+  options.insert(options.begin(), "check");
+  options.insert(options.end(), {"--", command});
+  return options;
+}
+
+// One line on standard error that holds all of `parts`; nothing on standard output.
+void refused(const Outcome& outcome, const std::vector<std::string>& parts) {
+  CAPTURE(outcome.err);
+  CAPTURE(outcome.out);
+  CHECK(outcome.exit_code == kUnusableInput);
+  CHECK(outcome.out.empty());
+  CHECK(std::ranges::count(outcome.err, '\n') == 1);
+  CHECK(outcome.err.ends_with('\n'));
+  CHECK(outcome.err.starts_with("a2asim"));
+  CHECK(outcome.err.size() < 1200);
+  for (const std::string& part : parts) {
+    CAPTURE(part);
+    CHECK(contains(outcome.err, part));
+  }
+}
+
+class ScratchFile {
+ public:
+  ScratchFile(const std::string& name, const std::string& content)
+      : path_(
+            (std::filesystem::temp_directory_path() / ("a2asim_" + std::to_string(::getpid()) + "_" + name)).string()) {
+    std::ofstream(path_, std::ios::binary) << content;
+  }
+  ~ScratchFile() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+TEST_CASE("the program's own command line") {
+  refused(run({}), {"check", "generations", "--help"});
+  refused(run({"chek"}), {"did you mean 'check'"});
+  refused(run({"frobnicate"}), {"there is no command 'frobnicate'", "check"});
+  refused(run({"--frobnicate"}), {"--frobnicate"});
+  refused(run({"check", "--frobnicate", "--", kServer}), {"a2asim check", "--frobnicate", "--help"});
+  refused(run({"check", "--format"}), {"--format"});
+  refused(run({"check", "python3", "-m", "sglang.launch_server"}), {"--"});
+  refused(run({"check", "--sglang", "pr30450", "--sglang", "pr29461", "--", kServer}), {"--sglang"});
+  refused(run({"generations", "--format", "sarif"}), {"--format", "text, json", "sarif"});
+  refused(run({"generations", "--", "x"}), {"generations"});
+}
+
+TEST_CASE("help and version") {
+  for (const Args& args : {Args{"--help"}, Args{"check", "--help"}, Args{"generations", "--help"}}) {
+    const Outcome outcome = run(args);
+    CHECK(outcome.exit_code == kNothingWrong);
+    CHECK(outcome.err.empty());
+    CHECK(contains(outcome.out, "Usage: a2asim"));
+  }
+  CHECK(contains(run({"--help"}).out, "Exit codes"));
+  CHECK(contains(run({"check", "--help"}).out, "-- python3 -m sglang.launch_server"));
+  CHECK(contains(run({"check", "--help"}).out, "Exit codes"));
+  CHECK(run({"--version"}).out == "a2asim " + std::string(program_version()) + "\n");
+}
+
+TEST_CASE("no launch command") {
+  refused(run({"check"}, "", true), {"no launch command", "--file"});
+  refused(run({"check"}, ""), {"no launch command", "standard input"});
+  refused(run({"check"}, " \n\t\n"), {"no launch command"});
+  refused(run({"check", "--"}), {"command"});
+  refused(run(check({}, "")), {"command"});
+  const ScratchFile file("empty.sh", "\n");
+  refused(run({"check", "--file", file.path()}), {"empty.sh", "empty"});
+}
+
+TEST_CASE("files that are none, or no text") {
+  refused(run({"check", "--file", "/nonexistent/serve.sh"}), {"/nonexistent/serve.sh", "does not exist"});
+  refused(run({"check", "--file", "/"}), {"directory"});
+  refused(run({"check", "--file", ""}), {"does not exist"});
+  const ScratchFile binary("binary.sh", std::string("\x7F"
+                                                    "ELF\0\0\0",
+                                                    7));
+  refused(run({"check", "--file", binary.path()}), {"binary.sh", "no text", "byte 5"});
+  const ScratchFile latin("latin.sh", kServer + "\xE9");
+  refused(run({"check", "--file", latin.path()}), {"no text", "UTF-8"});
+  refused(run({"check"}, kServer + std::string(1, '\0')), {"standard input", "no text"});
+  refused(run({"check"}, kServer + std::string(10 << 20, 'x')), {"MiB"});
+  refused(run({"check"}, kServer + std::string(2 << 20, 'x')), {"MiB"});
+  refused(run({"check", "--file", "/dev/zero"}), {"MiB"});
+  const ScratchFile good("good.sh", kServer);
+  refused(run({"check", "--file", good.path(), "--", kServer}), {"one of them"});
+}
+
+TEST_CASE("commands that cannot be read") {
+  refused(run(check({}, kServer + "--tp 'abc")), {"quote"});
+  refused(run(check({}, kServer + "--tp abc")), {"--tp", "abc"});
+  refused(run(check({}, kServer + "--tp 0")), {"tp", "0"});
+  refused(run(check({}, kServer + "--tp -4")), {"tp", "-4"});
+  refused(run(check({}, kServer + "--tp 99999999999999999999")), {"tp", "99999999999999999999"});
+  refused(run(check({}, kServer + "--tp 4611686018427387904")), {"tp", "4611686018427387904"});
+  refused(run(check({}, "vllm serve M --tensor-parallel-size 8")), {"sglang"});
+  refused(run(check({}, "ls -l")), {"sglang"});
+  // Ambiguous from June 2026 on, and both names are said.
+  refused(run(check({}, kServer + "--enable-dp-att")), {"--enable-dp-attention"});
+}
+
+TEST_CASE("words and text are read alike") {
+  const Args words = {"check",        "--format", "json", "--", "python3", "-m", "sglang.launch_server",
+                      "--model-path", "M",        "--tp", "4"};
+  const Outcome as_words = run(words);
+  CHECK(as_words.exit_code == kNothingWrong);
+  CHECK(as_words.out == run(check({"--format", "json"}, kServer + "--tp 4")).out);
+  CHECK(as_words.out == run({"check", "--format", "json"}, kServer + "--tp 4\n").out);
+  CHECK(as_words.out == run({"check", "--format", "json", "--file", "-"}, kServer + "\\\n  --tp 4\n").out);
+  const ScratchFile file("serve.sh", "\xEF\xBB\xBF# my server\n" + kServer + "\\\n--tp 4\n");
+  CHECK(as_words.out == run({"check", "--format", "json", "--file", file.path()}).out);
+}
+
+TEST_CASE("generations: unknown ones are refused with where to look") {
+  for (const char* text : {"pr1", "v9.9.9", "2019-01-01", "newst", "", "2026-13-45", "v0.5.14"}) {
+    CAPTURE(text);
+    refused(run(check({"--sglang", text}, kServer)), {"--sglang"});
+  }
+  for (const char* text : {"pr30450", "30450", "#30450", "2026-07-08"}) {
+    CAPTURE(text);
+    CHECK(json::parse(run(check({"--format", "json", "--sglang", text}, kServer)).out)["generation"] == "pr30450");
+  }
+}
+
+TEST_CASE("generations: the table and its JSON list all of them") {
+  const Outcome text = run({"generations"});
+  const json document = json::parse(run({"generations", "--format", "json"}).out);
+  CHECK(text.exit_code == kNothingWrong);
+  REQUIRE(document["generations"].size() == generations().size());
+  for (const json& row : document["generations"]) {
+    CHECK(contains(text.out, row["name"].get<std::string>()));
+    CHECK(contains(text.out, row["date"].get<std::string>()));
+    CHECK(contains(text.out, row["flashinfer"].get<std::string>()));
+    CHECK_FALSE(row["changed"].get<std::string>().empty());
+  }
+  CHECK(document["default"] == document["generations"].back()["name"]);
+}
+
+TEST_CASE("model shapes: numbers") {
+  const auto with = [](Args options) { return run(check(std::move(options), kServer)); };
+  refused(with({"--num-experts", "256"}), {"--top-k", "--hidden-size"});
+  refused(with({"--num-experts", "0", "--top-k", "8", "--hidden-size", "7168"}), {"--num-experts", "'0'"});
+  refused(with({"--num-experts", "99999999999999999999", "--top-k", "8", "--hidden-size", "7168"}), {"--num-experts"});
+  refused(with({"--num-experts", "4", "--top-k", "8", "--hidden-size", "7168"}), {"--top-k 8", "--num-experts 4"});
+  refused(with({"--num-experts", "256", "--top-k", "x", "--hidden-size", "7168"}), {"--top-k", "'x'"});
+  refused(with({"--num-experts", "256", "--top-k", "8", "--hidden-size", "-1"}), {"--hidden-size", "'-1'"});
+  refused(with({"--model", "DeepSeek-V3", "--top-k", "8"}), {"exclude"});
+  refused(with({"--model", "No-Such-Model"}), {"--model", "No-Such-Model"});
+  for (const char* text : {"nan", "-80", "0", "inf", "80GB", "", "1e400"}) {
+    CAPTURE(text);
+    refused(with({"--gpu-memory", text}), {"--gpu-memory"});
+  }
+  CHECK(with({"--gpu-memory", "139.8"}).exit_code == kNothingWrong);
+}
+
+TEST_CASE("model shapes: config.json") {
+  const auto with = [](const std::string& content) {
+    const ScratchFile file("config.json", content);
+    return run(check({"--format", "json", "--model-config", file.path()}, kCollapse));
+  };
+  refused(with("{}"), {"config.json", "num_experts"});
+  refused(with(R"({"num_experts": 256, "hidden_size": 7168})"), {"num_experts_per_tok"});
+  refused(with(R"({"num_experts": 256, "num_experts_per_tok": 8})"), {"hidden_size"});
+  refused(with(R"({"num_experts": "many"})"), {"num_experts", "many"});
+  refused(with(R"({"num_experts": 1e999})"), {"config.json"});
+  refused(with(R"({"num_experts": 18446744073709551615})"), {"num_experts"});
+  refused(with("[1]"), {"no JSON object"});
+  refused(with("{\n  \"num_experts\": }"), {"line 2"});
+  refused(with(std::string(100000, '[')), {"nested"});
+  refused(run(check({"--model-config", "/nonexistent.json"}, kServer)), {"--model-config", "does not exist"});
+
+  const auto workspace = [](const Outcome& outcome) {
+    CAPTURE(outcome.err);
+    const json bytes = json::parse(outcome.out)["capacity"]["workspace_bytes_per_rank"];
+    CHECK(bytes.is_number_integer());
+    return bytes;
+  };
+  const json expected = workspace(
+      run(check({"--format", "json", "--num-experts", "256", "--top-k", "8", "--hidden-size", "7168"}, kCollapse)));
+  CHECK(workspace(with(R"({"n_routed_experts": 256, "num_experts_per_tok": 8, "hidden_size": 7168})")) == expected);
+  CHECK(workspace(with(R"({"text_config": {"num_local_experts": 256, "moe_topk": 8, "hidden_size": 7168}})")) ==
+        expected);
+  CHECK(workspace(run(check({"--format", "json", "--model", "deepseek-v3"}, kCollapse))) == expected);
+}
+
+TEST_CASE("environment: in the command and with --env") {
+  const std::string cap = "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK";
+  const auto max_num_tokens = [](const Outcome& outcome) {
+    CAPTURE(outcome.err);
+    return json::parse(outcome.out)["capacity"]["max_num_tokens"];
+  };
+  CHECK(max_num_tokens(run(check({"--format", "json", "--env", cap + "=640"}, kCollapse))) == 640);
+  CHECK(max_num_tokens(run(check({"--format", "json"}, cap + "=640 " + kCollapse))) == 640);
+  CHECK(max_num_tokens(run({"check", "--format", "json"}, "export " + cap + "=640\n" + kCollapse)) == 640);
+  refused(run(check({"--env", "NOTHING"}, kServer)), {"--env", "NAME=VALUE", "NOTHING"});
+  refused(run(check({"--env", "=1"}, kServer)), {"--env"});
+  refused(run(check({"--env", "A B=1"}, kServer)), {"--env"});
+}
+
+TEST_CASE("two values for one flag: the last wins, with a note") {
+  const json document = json::parse(run(check({"--format", "json"}, kServer + "--tp 2 --tp 4")).out);
+  CHECK(document["topology"]["tp_size"] == 4);
+  const bool said = std::ranges::any_of(document["findings"], [](const json& finding) {
+    return finding["severity"] == "note" && contains(finding["message"].get<std::string>(), "tp");
+  });
+  CHECK(said);
+}
+
+TEST_CASE("a flag that nobody knows is a note, not an error") {
+  const Outcome outcome = run(check({"--format", "json"}, kServer + "--frobnicate-the-experts 3"));
+  CHECK(outcome.exit_code == kNothingWrong);
+  CHECK(contains(outcome.out, "--frobnicate-the-experts"));
+}
+
+TEST_CASE("the collapse: broken, hidden, broken again for graphs, cured") {
+  const Args shape = {"--num-experts", "256", "--top-k", "8", "--hidden-size", "7168", "--format", "json", "--sglang"};
+  const auto with = [&](const char* generation) {
+    Args options = shape;
+    options.push_back(generation);
+    return run(check(options, kCollapse));
+  };
+  const Outcome broken = with("pr29461");
+  CHECK(broken.exit_code == kErrorFound);
+  const json document = json::parse(broken.out);
+  CHECK(document["verdict"] == "disagrees");
+  const bool shown = std::ranges::any_of(document["findings"], [](const json& finding) {
+    if (finding["phase"] != "graph_decode" || finding["severity"] != "error") return false;
+    const json& tokens = finding["witness"]["tokens_per_dp_rank"];
+    const json& sizes = finding["witness"]["runtime_max_tokens_per_rank"];
+    const auto unequal = [](const json& list) {
+      return std::ranges::adjacent_find(list, std::not_equal_to{}) != list.end();
+    };
+    return tokens.size() == 4 && unequal(tokens) && unequal(sizes);
+  });
+  CHECK(shown);
+  for (const char* generation : {"pr27945", "pr30450"}) {
+    CAPTURE(generation);
+    const Outcome fine = with(generation);
+    CHECK(fine.exit_code == kNothingWrong);
+    CHECK(json::parse(fine.out)["verdict"] == "agrees");
+  }
+}
+
+TEST_CASE("text: the verdict comes first, on one screen") {
+  for (const Generation& generation : generations()) {
+    CAPTURE(generation.name);
+    const Outcome outcome = run(check({"--sglang", std::string(generation.name)}, kCollapse));
+    CHECK((outcome.out.starts_with("AGREES: ") || outcome.out.starts_with("DISAGREES: ")));
+    CHECK(outcome.exit_code == (outcome.out.starts_with("AGREES") ? kNothingWrong : kErrorFound));
+    CHECK(std::ranges::count(outcome.out, '\n') <= 24);
+  }
+}
+
+}  // namespace
+}  // namespace a2asim

@@ -1,0 +1,273 @@
+// a2asim check: from a launch command to a verdict.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "model/check.h"
+#include "model/deployment.h"
+#include "model/generation.h"
+#include "model/launch_command.h"
+#include "model/model_shapes.h"
+#include "model/server_args.h"
+#include "model/server_args_start.h"
+#include "tools/check_formats.h"
+#include "tools/commands.h"
+#include "tools/input.h"
+#include "tools/model_config.h"
+#include "tools/text.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::int64_t kMostExperts = 1 << 20;
+constexpr std::int64_t kMostHidden = 1 << 20;
+constexpr double kMostGpuMemory_gib = 1 << 20;
+
+constexpr const char* kFooter =
+    R"(The launch command comes from the words after `--`, from --file, or from standard input. Environment settings in it
+count (FOO=1 python3 -m .., export FOO=1); --env adds to them.
+
+Examples:
+  a2asim check -- python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 \
+      --enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass
+  a2asim check --sglang v0.5.13 --env SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=1024 --file serve.sh
+  a2asim check --num-experts 256 --top-k 8 --hidden-size 7168 --format json < serve.sh
+
+Verdicts: agrees; disagrees (some batch makes ranks derive different sizes); over_capacity (explicit flags admit a batch
+above the cap); rejected (SGLang itself refuses); out_of_scope (no fixed-geometry all-to-all).
+Exit codes: 0 no error found, 1 disagrees, over_capacity or rejected, 2 the input cannot be used (one line says why).)";
+
+struct Options {
+  std::optional<std::string> sglang, model, model_config, num_experts, top_k, hidden_size, gpu_memory, file;
+  std::vector<std::string> env;
+  std::vector<std::string> stray;  // words without `--` in front
+  std::string format = "text";
+  bool verbose = false;
+};
+
+tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
+
+Result<std::optional<ModelShape>> shape_from_numbers(const Options& options) {
+  if (!options.num_experts && !options.top_k && !options.hidden_size) return std::nullopt;
+  if (!options.num_experts || !options.top_k || !options.hidden_size) {
+    return unusable("--num-experts, --top-k and --hidden-size belong together: give all three, or --model NAME");
+  }
+  const Result<std::int64_t> num_experts = parse_count("--num-experts", *options.num_experts, 1, kMostExperts);
+  if (!num_experts) return tl::unexpected(num_experts.error());
+  const Result<std::int64_t> hidden_size = parse_count("--hidden-size", *options.hidden_size, 1, kMostHidden);
+  if (!hidden_size) return tl::unexpected(hidden_size.error());
+  const Result<std::int64_t> top_k = parse_count("--top-k", *options.top_k, 1, kMostExperts);
+  if (!top_k) return tl::unexpected(top_k.error());
+  if (*top_k > *num_experts) {
+    return unusable(
+        fmt::format("--top-k {} is more than --num-experts {}: a token cannot have more experts than there are", *top_k,
+                    *num_experts));
+  }
+  return ModelShape{*num_experts, *top_k, *hidden_size};
+}
+
+// The shape that the options give, or nothing.
+Result<std::optional<ModelShape>> shape_from_options(const Options& options) {
+  const int sources = (options.model ? 1 : 0) + (options.model_config ? 1 : 0) +
+                      (options.num_experts || options.top_k || options.hidden_size ? 1 : 0);
+  if (sources > 1) {
+    return unusable(
+        "--model, --model-config and --num-experts/--top-k/--hidden-size exclude each other: give one of them");
+  }
+  if (options.model) {
+    const Result<ModelPreset> preset = find_model(*options.model);
+    if (!preset) return unusable("--model: " + preset.error().message);
+    return preset->shape;
+  }
+  if (options.model_config) {
+    const Result<std::string> text = read_text_file(*options.model_config);
+    if (!text) return unusable("--model-config: " + text.error().message);
+    const Result<ModelShape> shape = shape_from_config_json(*text, *options.model_config);
+    if (!shape) return tl::unexpected(shape.error());
+    return *shape;
+  }
+  return shape_from_numbers(options);
+}
+
+struct ReadCommand {
+  LaunchCommand launch;
+  CommandSource source;
+};
+
+Result<ReadCommand> read_command(const Options& options, const CommandLine& line, Io& io) {
+  if (!options.stray.empty()) {
+    return unusable(
+        fmt::format("'{}' was not expected: put `--` before the launch command", one_line(options.stray[0], 60)));
+  }
+  if (line.after_dashes && options.file) {
+    return unusable("two launch commands: one after `--`, one in --file; give one of them");
+  }
+  if (line.after_dashes) {
+    const Result<LaunchCommand> launch = parse_launch_words(*line.after_dashes);
+    if (!launch) return tl::unexpected(launch.error());
+    return ReadCommand{*launch, {CommandSource::Kind::command_line, ""}};
+  }
+  const bool from_file = options.file && *options.file != "-";
+  if (!options.file && io.in_is_terminal) {
+    return unusable("no launch command: give it after `--`, in --file, or on standard input");
+  }
+  const Result<std::string> text = from_file ? read_text_file(*options.file) : read_standard_input(io);
+  if (!text) return tl::unexpected(text.error());
+  if (text->find_first_not_of(" \t\r\n") == std::string::npos) {
+    return unusable(
+        fmt::format("no launch command: {} is empty; give the command after `--`, in --file, or on standard input",
+                    from_file ? "file '" + one_line(*options.file) + "'" : "standard input"));
+  }
+  const Result<LaunchCommand> launch = parse_launch_command(*text);
+  if (!launch) return tl::unexpected(launch.error());
+  using Kind = CommandSource::Kind;
+  return ReadCommand{*launch, {from_file ? Kind::file : Kind::standard_input, from_file ? *options.file : ""}};
+}
+
+Result<void> add_environment(const std::vector<std::string>& settings, Environment& env) {
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    const std::string key = setting.substr(0, equals);
+    const bool is_name = !key.empty() && std::ranges::all_of(key, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    });
+    if (equals == std::string::npos || !is_name) {
+      return unusable(fmt::format("--env takes NAME=VALUE, not '{}'", one_line(setting, 60)));
+    }
+    env.set(key, setting.substr(equals + 1));
+  }
+  return {};
+}
+
+CheckFinding note(std::string_view id, std::string message) {
+  CheckFinding finding;
+  finding.id = id;
+  finding.message = std::move(message);
+  return finding;
+}
+
+// argparse itself stops the server: no deployment, but an answer.
+CheckReport refused_by_argparse(const Generation& generation, const Error& error) {
+  CheckReport report;
+  report.verdict = Verdict::rejected;
+  report.generation = &generation;
+  CheckFinding finding;
+  finding.id = "rejected";
+  finding.severity = Severity::error;
+  finding.message = error.message;
+  finding.consequence = "the server prints its usage and exits with code 2 before anything starts";
+  finding.fix = "use a flag and value that this version knows, or name the version that you run with --sglang";
+  report.findings.push_back(std::move(finding));
+  return report;
+}
+
+struct Inputs {
+  DeploymentInputs deployment;
+  std::vector<CheckFinding> notes;  // how the input was read
+};
+
+// The model's shape, from the options or from the name in --model-path.
+Result<void> settle_model(const Options& options, Inputs& inputs) {
+  const Result<std::optional<ModelShape>> given = shape_from_options(options);
+  if (!given) return tl::unexpected(given.error());
+  inputs.deployment.model = *given;
+  const std::optional<std::string>& path = inputs.deployment.args.model_path;
+  if (*given || !path) return {};
+  if (const std::optional<ModelPreset> preset = guess_model(*path)) {
+    const ModelShape& shape = preset->shape;
+    inputs.deployment.model = shape;
+    inputs.notes.push_back(
+        note("model", fmt::format("shape of {} taken from --model-path: {} experts, top_k {}, hidden_size {}",
+                                  preset->name, shape.num_experts, shape.top_k, shape.hidden_size)));
+  }
+  return {};
+}
+
+Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
+  Inputs inputs;
+  DeploymentInputs& deployment = inputs.deployment;
+  if (options.sglang) {
+    const Result<GenerationMatch> match = find_generation(*options.sglang);
+    if (!match) return tl::unexpected(match.error());
+    deployment.generation = match->generation;
+    deployment.has_flashinfer_dispatcher = match->has_flashinfer_dispatcher;
+    if (!match->note.empty()) inputs.notes.push_back(note("generation", match->note));
+  }
+  if (options.gpu_memory) {
+    const Result<double> gib =
+        parse_positive("--gpu-memory", *options.gpu_memory, "GiB of one GPU", kMostGpuMemory_gib);
+    if (!gib) return tl::unexpected(gib.error());
+    deployment.gpu_memory_gib = *gib;
+  }
+  deployment.env = launch.env;
+  if (const Result<void> added = add_environment(options.env, deployment.env); !added) {
+    return tl::unexpected(added.error());
+  }
+  const Result<ParsedArgs> parsed =
+      parse_server_args(deployment.generation->start->flags, launch.argv, ParseMode::lenient);
+  if (!parsed && parsed.error().kind != ErrorKind::parse_error) return tl::unexpected(parsed.error());
+  if (parsed) deployment.args = parsed->args;
+  if (const Result<void> settled = settle_model(options, inputs); !settled) return tl::unexpected(settled.error());
+  if (!parsed) return refused_by_argparse(*deployment.generation, parsed.error());
+  const Result<std::unique_ptr<Deployment>> resolved = resolve_deployment(deployment);
+  if (!resolved) return tl::unexpected(resolved.error());
+
+  CheckReport report = check_deployment(**resolved);
+  for (CheckFinding& finding : inputs.notes) report.findings.push_back(std::move(finding));
+  for (const Note& read : launch.notes) report.findings.push_back(note("launch_command", read.message));
+  for (const Note& read : parsed->notes) report.findings.push_back(note("server_args", read.message));
+  return report;
+}
+
+Result<int> run_check(const Options& options, const CommandLine& line, Io& io) {
+  const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json", "sarif"});
+  if (!format) return tl::unexpected(format.error());
+  const Result<ReadCommand> command = read_command(options, line, io);
+  if (!command) return tl::unexpected(command.error());
+  const Result<CheckReport> report = check(options, command->launch);
+  if (!report) return tl::unexpected(report.error());
+  io.out << (*format == 0   ? check_as_text(*report, {options.verbose, io.colour})
+             : *format == 1 ? check_as_json(*report)
+                            : check_as_sarif(*report, command->source));
+  const bool error_found = std::ranges::any_of(
+      report->findings, [](const CheckFinding& finding) { return finding.severity == Severity::error; });
+  return error_found ? kErrorFound : kNothingWrong;
+}
+
+void add_options(CLI::App& command, Options& options) {
+  command
+      .add_option("--sglang", options.sglang, "The version: PR, release or date (`a2asim generations`); default newest")
+      ->type_name("GEN");
+  command.add_option("--env", options.env, "Set an environment variable of the launch; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--model", options.model, "A known model's shape; default: guessed from --model-path")
+      ->type_name("NAME");
+  command.add_option("--model-config", options.model_config, "The shape from a Hugging Face config.json")
+      ->type_name("FILE");
+  command.add_option("--num-experts", options.num_experts, "The shape in numbers: routed experts")->type_name("N");
+  command.add_option("--top-k", options.top_k, "..: experts of a token")->type_name("K");
+  command.add_option("--hidden-size", options.hidden_size, "..: elements of a hidden state")->type_name("H");
+  command.add_option("--gpu-memory", options.gpu_memory, "Memory of one GPU, which SGLang's defaults follow")
+      ->type_name("GiB");
+  command.add_option("--file", options.file, "Read the launch command from a file; - is standard input")
+      ->type_name("FILE");
+  command.add_option("--format", options.format, "text, json or sarif; default text")->type_name("FORMAT");
+  command.add_flag("--verbose", options.verbose, "Text: every finding in full, longer than a screen");
+  command.add_option("words", options.stray)->group("");  // for a clear message only
+  command.footer(kFooter);
+}
+
+}  // namespace
+
+void add_check(CLI::App& program, CommandLine& line) {
+  CLI::App* command = program.add_subcommand("check", "From a launch command to a verdict");
+  const auto options = std::make_shared<Options>();
+  add_options(*command, *options);
+  command->callback(
+      [&line, options] { line.run = [&line, options](Io& io) { return run_check(*options, line, io); }; });
+}
+
+}  // namespace a2asim
