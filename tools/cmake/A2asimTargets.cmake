@@ -13,6 +13,7 @@ find_program(A2ASIM_CCACHE ccache)
 mark_as_advanced(A2ASIM_CCACHE)
 if(PROJECT_IS_TOP_LEVEL AND A2ASIM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${A2ASIM_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${A2ASIM_CCACHE})
 endif()
 
 # Flags for our own targets only; consumers never see them.
