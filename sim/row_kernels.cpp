@@ -1,7 +1,7 @@
 #include "sim/row_kernels.h"
 
-#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "model/experts.h"
 #include "model/number_types.h"
@@ -22,16 +22,16 @@ void gather_fixed(std::byte* __restrict destination, const std::byte* __restrict
   }
 }
 
-// Calls block(first, count) for consecutive blocks; count is the constant kBlock but for the last.
+// Calls block(first, count) for consecutive blocks; count is a compile-time kBlock but for the last.
 template <class Block>
-void for_blocks(std::int64_t elements, const Block& block) {
+inline void for_blocks(std::int64_t elements, const Block& block) {
   std::int64_t first = 0;
-  for (; first + kBlock <= elements; first += kBlock) block(first, kBlock);
+  for (; first + kBlock <= elements; first += kBlock) block(first, std::integral_constant<std::int64_t, kBlock>{});
   if (first < elements) block(first, elements - first);
 }
 
 template <class Number>
-void load_block(const std::byte* x, std::int64_t first, std::int64_t count, float* __restrict values) {
+inline void load_block(const std::byte* x, std::int64_t first, std::int64_t count, float* __restrict values) {
   using Storage = typename Number::Storage;
   Storage bits[kBlock];
   std::memcpy(bits, x + static_cast<std::size_t>(first) * sizeof(Storage),
@@ -40,7 +40,7 @@ void load_block(const std::byte* x, std::int64_t first, std::int64_t count, floa
 }
 
 template <class Number>
-void store_block(const float* __restrict values, std::int64_t first, std::int64_t count, std::byte* output) {
+inline void store_block(const float* __restrict values, std::int64_t first, std::int64_t count, std::byte* output) {
   using Storage = typename Number::Storage;
   Storage bits[kBlock];
   for (std::int64_t i = 0; i < count; ++i) bits[i] = Number::store(values[i]);
@@ -50,7 +50,7 @@ void store_block(const float* __restrict values, std::int64_t first, std::int64_
 
 template <class Number>
 void expert_row(const std::byte* x, const float* factors, int count, std::int64_t elements, std::byte* output) {
-  for_blocks(elements, [&](std::int64_t first, std::int64_t n) {
+  for_blocks(elements, [&](std::int64_t first, auto n) {
     float values[kBlock], sums[kBlock] = {};
     load_block<Number>(x, first, n, values);
     for (int e = 0; e < count; ++e) {
@@ -65,7 +65,7 @@ void combine_tree(const std::byte* const* rows, int, std::int64_t elements, std:
   using Storage = typename Number::Storage;
   const Storage* row[kTopK];
   for (int j = 0; j < kTopK; ++j) row[j] = reinterpret_cast<const Storage*>(rows[j]);
-  for_blocks(elements, [&](std::int64_t first, std::int64_t n) {
+  for_blocks(elements, [&](std::int64_t first, auto n) {
     float sums[kBlock];
     for (std::int64_t i = 0; i < n; ++i) {
       sums[i] = sum_in_combine_shape<kTopK>([&](int j) { return Number::load(row[j][first + i]); });
@@ -76,7 +76,7 @@ void combine_tree(const std::byte* const* rows, int, std::int64_t elements, std:
 
 template <class Number>
 void combine_left_to_right(const std::byte* const* rows, int top_k, std::int64_t elements, std::byte* output) {
-  for_blocks(elements, [&](std::int64_t first, std::int64_t n) {
+  for_blocks(elements, [&](std::int64_t first, auto n) {
     float sums[kBlock], values[kBlock];
     load_block<Number>(rows[0], first, n, sums);
     for (int j = 1; j < top_k; ++j) {
@@ -111,13 +111,12 @@ CombineRowKernel combine_shape(int top_k) {
 
 template <class Number>
 void round_row(const float* values, std::int64_t elements, std::byte* output) {
-  for_blocks(elements,
-             [&](std::int64_t first, std::int64_t n) { store_block<Number>(values + first, first, n, output); });
+  for_blocks(elements, [&](std::int64_t first, auto n) { store_block<Number>(values + first, first, n, output); });
 }
 
 template <class Number>
 void load_row(const std::byte* x, std::int64_t elements, float* values) {
-  for_blocks(elements, [&](std::int64_t first, std::int64_t n) { load_block<Number>(x, first, n, values + first); });
+  for_blocks(elements, [&](std::int64_t first, auto n) { load_block<Number>(x, first, n, values + first); });
 }
 
 }  // namespace

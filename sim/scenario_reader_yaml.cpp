@@ -146,7 +146,8 @@ Node parse(std::string_view text) {
   std::istringstream stream(closed);
   YAML::Parser parser(stream);
   TreeBuilder builder;
-  while (parser.HandleNextDocument(builder)) {
+  // The second may be empty. yaml-cpp can go on finding empty ones without reading on, so there is no third try.
+  for (int document = 0; document < 2 && parser.HandleNextDocument(builder); ++document) {
   }
   if (builder.root.kind == Node::Kind::null)
     refuse({1, 1}, "the text is empty; a scenario needs name, model and steps");

@@ -59,8 +59,8 @@ SimAllToAll::SimAllToAll(std::vector<AllToAllConfig> configs, const SimOptions& 
   std::iota(local_ranks_.begin(), local_ranks_.end(), 0);
   for (std::size_t r = 0; r < configs.size(); ++r) {
     Rank& rank = ranks_[r];
+    rank.config = configs[r];
     equal_configs_ = equal_configs_ && configs[r] == configs[0];
-    rank.config = std::move(configs[r]);
     const AllToAllConfig& config = rank.config;
     rank.at = config.layout();
     rank.bytes_before.push_back(0);
