@@ -177,8 +177,8 @@ tl::expected<Scalar, ArgparseProblem> convert_value(const Flag& flag, const std:
                    "invalid " + std::string(python_name(flag.type)) + " value: " + python_repr(text));
   }
   if (!flag.choices.empty() && !is_choice(flag, *value)) {
-    const auto* string = std::get_if<std::string>(&*value);
-    const std::string shown = string ? python_repr(*string) : text;
+    const auto* number = std::get_if<std::int64_t>(&*value);
+    const std::string shown = number ? std::to_string(*number) : python_repr(text);
     return problem(What::invalid_choice, "invalid choice: " + shown + " (choose from " + choice_list(flag) + ")");
   }
   return *value;

@@ -79,6 +79,10 @@ Error explain(const ArgparseProblem& problem, ServerArgsVersion version) {
               fmt::format("SGLang of {} refuses to start: {}", description(version), problem.text)};
     case What::ambiguous:
       return {ErrorKind::bad_input, problem.text + "; write the option out"};
+    case What::invalid_value:
+      return {ErrorKind::bad_input, problem.text + "; give it a value of that kind"};
+    case What::missing_value:
+      return {ErrorKind::bad_input, problem.text + "; write the value behind it"};
     case What::too_large:
       return {ErrorKind::bad_input, problem.text + "; write a smaller number"};
     case What::help:
@@ -157,6 +161,7 @@ Note note_unknown(std::string_view word, ServerArgsVersion version) {
 // What argparse calls unrecognized: options nobody knows with their values, and stray words.
 void note_extras(const ParsedNamespace& parsed, ServerArgsVersion version, ParsedArgs& result) {
   const auto given = [&](std::string_view dest) { return result.given.contains(dest); };
+  std::set<std::string_view> noted;
   bool after_unknown = false;
   for (const std::string& word : parsed.extras) {
     if (word == "--enable-deepep-moe") {  // until autumn 2025
@@ -168,7 +173,7 @@ void note_extras(const ParsedNamespace& parsed, ServerArgsVersion version, Parse
           {"--enable-ep-moe is an old spelling: read as expert parallelism over all of tp_size, "
            "without an all-to-all"});
     } else if (word.starts_with("-") && word != "--") {
-      result.notes.push_back(note_unknown(word, version));
+      if (noted.insert(word).second) result.notes.push_back(note_unknown(word, version));
       after_unknown = true;
       continue;
     } else if (!after_unknown) {

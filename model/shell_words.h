@@ -1,0 +1,39 @@
+// Shell text -> simple commands, as far as launch scripts need it: quotes, backslashes, line continuations, comments,
+// variables that the text itself sets, redirections, and the separators ; & && || | and newline. Control flow is not
+// interpreted: every simple command counts as run once, in order.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/note.h"
+#include "model/result.h"
+
+namespace a2asim {
+
+using ShellCommand = std::vector<std::string>;
+
+// What the text has set so far.
+struct ShellVariables {
+  std::map<std::string, std::string, std::less<>> values;
+  std::set<std::string, std::less<>> exported;
+};
+
+// Called for every command that does more than set variables, with what is set at that moment.
+using OnShellCommand = std::function<void(const ShellCommand& words, const ShellVariables& variables)>;
+
+// `inherited` is what a surrounding shell has set. Variables that nobody set stay as they are written ("$TP").
+// Errors: bad_input for an unterminated quote or substitution, and for text that expands without bound.
+Result<std::vector<Note>> read_shell(std::string_view text, ShellVariables inherited, const OnShellCommand& on_command);
+
+// "FOO" of "FOO=bar"; empty when the word is no assignment.
+std::string_view assigned_name(std::string_view word);
+
+// The word as a shell reads it back: plain, or in single quotes.
+std::string shell_quote(std::string_view word);
+
+}  // namespace a2asim
