@@ -88,6 +88,12 @@ void add_labelled(std::vector<std::string>& lines, std::string_view label, const
   }
 }
 
+std::string size_of(const CheckWitness& witness, std::size_t rank) {
+  if (rank >= witness.runtime_max_tokens_per_rank.size()) return "-";
+  const std::optional<std::int64_t>& size = witness.runtime_max_tokens_per_rank[rank];
+  return size.has_value() ? std::to_string(size.value()) : "raised";
+}
+
 // Ranks that saw and chose the same are one row, in the order of their first rank.
 std::vector<std::string> witness_table(const CheckWitness& witness, std::size_t max_rows) {
   struct Group {
@@ -97,13 +103,8 @@ std::vector<std::string> witness_table(const CheckWitness& witness, std::size_t 
   std::vector<Group> groups;
   for (std::size_t rank = 0; rank < witness.tokens_per_dp_rank.size(); ++rank) {
     const auto text_at = [&](const std::vector<std::string>& from) { return rank < from.size() ? from[rank] : "-"; };
-    const bool has_r = rank < witness.runtime_max_tokens_per_rank.size();
-    const auto r = has_r ? witness.runtime_max_tokens_per_rank[rank] : std::nullopt;
     std::vector<std::string> cells = {text_at(witness.modes), std::to_string(witness.tokens_per_dp_rank[rank]),
-                                      text_at(witness.paths),
-                                      r       ? std::to_string(*r)
-                                      : has_r ? "raised"
-                                              : "-"};
+                                      text_at(witness.paths), size_of(witness, rank)};
     const auto same = std::ranges::find(groups, cells, &Group::cells);
     if (same == groups.end()) {
       groups.push_back({std::move(cells), {rank}});
