@@ -21,10 +21,14 @@ int launch_combine(const LaunchArgs& args, NumberType type, int top_k, Stream st
     if (met != cudaSuccess) return met;
   }
   switch (type) {
-    case NumberType::bfloat16: return launch_combine_bfloat16(args, top_k, stream);
-    case NumberType::float16: return launch_combine_float16(args, top_k, stream);
-    case NumberType::float32: return launch_combine_float32(args, top_k, stream);
-    case NumberType::float8_e4m3: return launch_combine_float8_e4m3(args, top_k, stream);
+    case NumberType::bfloat16:
+      return launch_combine_bfloat16(args, top_k, stream);
+    case NumberType::float16:
+      return launch_combine_float16(args, top_k, stream);
+    case NumberType::float32:
+      return launch_combine_float32(args, top_k, stream);
+    case NumberType::float8_e4m3:
+      return launch_combine_float8_e4m3(args, top_k, stream);
   }
   return cudaErrorInvalidValue;
 }

@@ -1,8 +1,9 @@
 // Combine: every token's partial sums, read from its destinations and added in a fixed order.
 //
-// Included by one .cu file a number type, so that they compile side by side. The shape of the sum is model/reduction.h's.
-// Its trees for 6, 10 and 22 are the balanced tree of the next power of two whose last positions hold the identity of
-// addition, -0.0: so a handful of kernels serves every top_k. A position without a copy counts as +0.0.
+// Included by one .cu file a number type, so that they compile side by side. The shape of the sum is
+// model/reduction.h's. Its trees for 6, 10 and 22 are the balanced tree of the next power of two whose last positions
+// hold the identity of addition, -0.0: so a handful of kernels serves every top_k. A position without a copy counts as
+// +0.0.
 #pragma once
 
 #include "gpu/launch_config.cuh"
@@ -127,8 +128,8 @@ __global__ void __launch_bounds__(512) combine_kernel(const __grid_constant__ La
       RowPiece<kWidth> rows[kPositions];
 #pragma unroll
       for (int j = 0; j < kPositions; ++j) {
-        const auto* from = reinterpret_cast<const std::byte*>(
-            __shfl_sync(kFullWarp, reinterpret_cast<unsigned long long>(here), j));
+        const auto* from =
+            reinterpret_cast<const std::byte*>(__shfl_sync(kFullWarp, reinterpret_cast<unsigned long long>(here), j));
         const std::uint32_t absent = j < rank.top_k ? 0u : Number<kType>::negative_zeros;
         for (std::uint32_t& word : rows[j].word) word = absent;
         if ((present >> j & 1) != 0 && mine) rows[j] = load_piece<kWidth>(from + offset);

@@ -14,8 +14,9 @@ constexpr int kRouteThreads = 1024;
 constexpr int kRouteWarps = kRouteThreads / kWarpSize;
 
 struct RouteShared {
-  unsigned senders[kRouteWarps][kMaxRanks + 1];  // bit l: the token of lane l goes to this rank; + 1 avoids bank conflicts
-  int before[kRouteWarps][kMaxRanks + 1];        // tokens of earlier warps and chunks that go to this rank
+  unsigned senders[kRouteWarps]
+                  [kMaxRanks + 1];         // bit l: the token of lane l goes to this rank; + 1 avoids bank conflicts
+  int before[kRouteWarps][kMaxRanks + 1];  // tokens of earlier warps and chunks that go to this rank
   int total[kMaxRanks];
 };
 
@@ -39,7 +40,8 @@ __device__ TokenTargets<kTopK> targets_of(const LaunchArgs& args, const RankArgs
   for (int j = 0; j < kTopK; ++j) {
     if (j >= rank.top_k) continue;
     if (expert[j] < 0 || expert[j] >= rank.num_experts) {
-      const auto where = static_cast<unsigned long long>(rank.rank) << 48 | static_cast<unsigned long long>(token) << 8 | j;
+      const auto where =
+          static_cast<unsigned long long>(rank.rank) << 48 | static_cast<unsigned long long>(token) << 8 | j;
       atomicMin(reinterpret_cast<unsigned long long*>(&args.state->bad_expert), where);
       continue;
     }
@@ -176,8 +178,8 @@ __global__ void __launch_bounds__(1024, 2) send_kernel(const __grid_constant__ L
       if (place.width_bytes != 0) value = load_vector(place.source, place.width_bytes);
       for (unsigned left = destinations; left != 0; left &= left - 1) {
         const int j = __ffs(static_cast<int>(left)) - 1;
-        std::byte* slice = reinterpret_cast<std::byte*>(
-            __shfl_sync(kFullWarp, reinterpret_cast<unsigned long long>(to_slice), j));
+        std::byte* slice =
+            reinterpret_cast<std::byte*>(__shfl_sync(kFullWarp, reinterpret_cast<unsigned long long>(to_slice), j));
         const std::int64_t slot_of = __shfl_sync(kFullWarp, slot, j);
         if (place.width_bytes == 0) continue;
         store_vector(slice + place.destination_bytes + slot_of * place.pitch_bytes, value, place.width_bytes);
@@ -212,7 +214,11 @@ int launch_dispatch(const LaunchArgs& args, Stream stream) {
   const int threads = threads_for(vectors, 1024);
   const int blocks = resident_blocks(send_kernel, threads);
   if (blocks <= 0) return cudaErrorLaunchOutOfResources;
-  return start({static_cast<int>(rows < 1 ? 1 : rows < blocks ? rows : blocks), threads, stream, true}, send_kernel, args);
+  return start({static_cast<int>(rows < 1        ? 1
+                                 : rows < blocks ? rows
+                                                 : blocks),
+                threads, stream, true},
+               send_kernel, args);
 }
 
 }  // namespace a2asim::gpu

@@ -11,8 +11,8 @@ constexpr int kThreads = 256;
 
 // blockIdx.y: local rank. One thread a 16-byte vector (or a word, where rows are no multiple of that).
 template <int kWords>
-__global__ void __launch_bounds__(kThreads) sanitize_kernel(const __grid_constant__ LaunchArgs args,
-                                                            const __grid_constant__ SanitizeArgs sanitize) {
+__global__ void __launch_bounds__(kThreads)
+    sanitize_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ SanitizeArgs sanitize) {
   const RankArgs& rank = args.ranks[blockIdx.y];
   const PayloadArgs& ids = rank.payloads[sanitize.expert_id_payload[blockIdx.y]];
   std::byte* slice = args.slices[rank.rank];
@@ -25,8 +25,8 @@ __global__ void __launch_bounds__(kThreads) sanitize_kernel(const __grid_constan
     const int counter = received[source];
     const unsigned used = counter < 0 ? 0 : static_cast<unsigned>(counter);
     if (used >= max_tokens) continue;
-    std::byte* rows = slice + ids.region_bytes +
-                      receive_row(source, used, rank.runtime_max_tokens_per_rank) * ids.bytes_per_token;
+    std::byte* rows =
+        slice + ids.region_bytes + receive_row(source, used, rank.runtime_max_tokens_per_rank) * ids.bytes_per_token;
     const std::int64_t vectors = static_cast<std::int64_t>(max_tokens - used) * per_row;
     for (std::int64_t i = blockIdx.x * kThreads + threadIdx.x; i < vectors; i += gridDim.x * kThreads) {
       if constexpr (kWords == 4) {
@@ -53,9 +53,8 @@ __device__ void apply_experts(const LaunchArgs& args, const RankArgs& rank, cons
   float factor = 0;
   if (lane < rank.top_k) {
     const std::int32_t id = reinterpret_cast<const std::int32_t*>(row_of(expert_args.expert_id_payload))[lane];
-    own = classify_expert_id(id, first_expert(rank.rank, rank.num_experts, args.ep_size),
-                             num_local_experts(rank.rank, rank.num_experts, args.ep_size), rank.num_experts,
-                             expert_args.invalid_expert_id) == ExpertIdClass::own;
+    const std::int64_t first = first_expert(rank.rank, rank.num_experts, args.ep_size);
+    own = id >= first && id < first + num_local_experts(rank.rank, rank.num_experts, args.ep_size);
     if (own) {
       factor = closed_form_factor(reinterpret_cast<const float*>(row_of(expert_args.weight_payload))[lane], id);
     }
@@ -80,20 +79,27 @@ struct ExpertArgsTable {
   ExpertArgs by_local_rank[kMaxRanks];
 };
 
-__global__ void __launch_bounds__(kThreads) experts_kernel(const __grid_constant__ LaunchArgs args,
-                                                           const __grid_constant__ ExpertArgsTable table) {
+__global__ void __launch_bounds__(kThreads)
+    experts_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ ExpertArgsTable table) {
   const RankArgs& rank = args.ranks[blockIdx.y];
   const ExpertArgs& expert_args = table.by_local_rank[blockIdx.y];
-  const std::int32_t* received =
-      words(args.slices[rank.rank], make_workspace_layout(args.ep_size, 0, 0).recv_counters);
+  const std::int32_t* received = words(args.slices[rank.rank], make_workspace_layout(args.ep_size, 0, 0).recv_counters);
   const std::int64_t max_tokens = rank.runtime_max_tokens_per_rank;
   for (std::int64_t row = blockIdx.x; row < args.ep_size * max_tokens; row += gridDim.x) {
     if (row % max_tokens >= received[row / max_tokens]) continue;
     switch (expert_args.type) {
-      case NumberType::bfloat16: apply_experts<NumberType::bfloat16>(args, rank, expert_args, row); break;
-      case NumberType::float16: apply_experts<NumberType::float16>(args, rank, expert_args, row); break;
-      case NumberType::float32: apply_experts<NumberType::float32>(args, rank, expert_args, row); break;
-      case NumberType::float8_e4m3: apply_experts<NumberType::float8_e4m3>(args, rank, expert_args, row); break;
+      case NumberType::bfloat16:
+        apply_experts<NumberType::bfloat16>(args, rank, expert_args, row);
+        break;
+      case NumberType::float16:
+        apply_experts<NumberType::float16>(args, rank, expert_args, row);
+        break;
+      case NumberType::float32:
+        apply_experts<NumberType::float32>(args, rank, expert_args, row);
+        break;
+      case NumberType::float8_e4m3:
+        apply_experts<NumberType::float8_e4m3>(args, rank, expert_args, row);
+        break;
     }
   }
 }

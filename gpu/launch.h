@@ -68,12 +68,12 @@ inline constexpr std::uint64_t kNoBadExpert = ~std::uint64_t{0};
 
 // Device memory, one a device. Kernels write it, the host reads it after a synchronisation.
 struct DeviceState {
-  std::uint32_t done_blocks = 0;                   // of the send kernel; back to 0 when it ends
-  std::uint32_t guard_mismatch = 0;                // some rank saw a peer whose record differs from its own
-  std::uint32_t peer_refused = 0;                  // some rank saw a peer that refused its input
-  std::uint32_t in_combine = 0;                    // which of the two arrays of flags the last wait looked at
-  std::uint64_t bad_expert = kNoBadExpert;         // smallest rank << 48 | token << 8 | position
-  std::uint64_t missing[kMaxRanks] = {};           // [rank]: peers whose flag did not come in time
+  std::uint32_t done_blocks = 0;            // of the send kernel; back to 0 when it ends
+  std::uint32_t guard_mismatch = 0;         // some rank saw a peer whose record differs from its own
+  std::uint32_t peer_refused = 0;           // some rank saw a peer that refused its input
+  std::uint32_t in_combine = 0;             // which of the two arrays of flags the last wait looked at
+  std::uint64_t bad_expert = kNoBadExpert;  // smallest rank << 48 | token << 8 | position
+  std::uint64_t missing[kMaxRanks] = {};    // [rank]: peers whose flag did not come in time
 };
 
 struct LaunchArgs {
@@ -96,7 +96,6 @@ struct ExpertArgs {
   std::int32_t weight_payload = 0;
   NumberType type = NumberType::bfloat16;
   std::int32_t hidden_size = 0;
-  std::int32_t invalid_expert_id = -1;  // what sanitize wrote last: no expert's, even if it is a valid id
 };
 
 struct SanitizeArgs {

@@ -116,7 +116,8 @@ __device__ inline Pair pair_at(const LaunchArgs& args, int index) {
 __device__ inline void signal_peers(const LaunchArgs& args, Round round, bool refused) {
   const bool system = args.has_remote_ranks != 0;
   const WorkspaceLayout at = make_workspace_layout(args.ep_size, 0, 0);
-  for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size; i += static_cast<int>(blockDim.x)) {
+  for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size;
+       i += static_cast<int>(blockDim.x)) {
     const Pair pair = pair_at(args, i);
     if (!pair.meet) continue;
     std::byte* own = args.slices[pair.rank->rank];
@@ -137,7 +138,8 @@ __device__ inline void wait_for_peers(const LaunchArgs& args, Round round) {
   const std::uint64_t start = wall_time_ns();
   const std::int64_t flag_val = make_workspace_layout(args.ep_size, 0, 0).flag_val;
   if (threadIdx.x == 0) args.state->in_combine = round == Round::combine ? 1 : 0;
-  for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size; i += static_cast<int>(blockDim.x)) {
+  for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size;
+       i += static_cast<int>(blockDim.x)) {
     const Pair pair = pair_at(args, i);
     if (!pair.meet) continue;
     std::byte* own = args.slices[pair.rank->rank];

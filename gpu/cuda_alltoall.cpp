@@ -1,0 +1,384 @@
+#include "gpu/cuda_alltoall.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "gpu/launch.h"
+
+namespace a2asim::gpu {
+namespace {
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+// Staging regions of one rank: ids, payloads, output, each on a boundary that any vector divides.
+constexpr std::int64_t staged(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+bool takes_part(const AllToAllConfig& config, int rank) { return (config.active_rank_mask >> rank & 1) != 0; }
+
+Result<void> check_alike(std::span<const AllToAllConfig> configs) {
+  for (std::size_t rank = 0; rank < configs.size(); ++rank) {
+    if (auto ok = validate(configs[rank]); !ok) return ok;
+    if (configs[rank].ep_size != static_cast<int>(configs.size())) {
+      return fail(ErrorKind::bad_input, "rank " + number(static_cast<std::int64_t>(rank)) + " has ep_size " +
+                                            number(configs[rank].ep_size) +
+                                            "; give one configuration, or ep_size of them");
+    }
+    if (configs[rank].top_k != configs[0].top_k || configs[rank].combine_type != configs[0].combine_type) {
+      return fail(ErrorKind::bad_input,
+                  "rank " + number(static_cast<std::int64_t>(rank)) +
+                      " differs from rank 0 in top_k or combine_type; the ranks of one launch share them");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<int> usable_devices() {
+  int count = 0;
+  if (auto ok = cuda_result(cudaGetDeviceCount(&count), "looking for a device"); !ok) return tl::unexpected(ok.error());
+  int usable = 0;
+  for (int device = 0; device < count; ++device) {
+    int major = 0;
+    const int code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (auto ok = cuda_result(code, "reading a device's compute capability"); !ok) return tl::unexpected(ok.error());
+    if (major >= 8) ++usable;
+  }
+  if (usable > 0) return usable;
+  return fail(ErrorKind::runtime_error, "CUDA: no device of compute capability 8.0 or up");
+}
+
+CudaAllToAll::~CudaAllToAll() {
+  for (const Device& device : devices_) {
+    cudaSetDevice(device.id);
+    cudaStreamSynchronize(device.stream.get());
+  }
+}
+
+Result<std::unique_ptr<CudaAllToAll>> CudaAllToAll::create(std::span<const AllToAllConfig> configs,
+                                                           const CudaOptions& options) {
+  if (configs.empty() || options.devices.empty()) {
+    return fail(ErrorKind::bad_input, "an all-to-all needs a configuration and a device");
+  }
+  if (auto ok = usable_devices(); !ok) return tl::unexpected(ok.error());
+  std::unique_ptr<CudaAllToAll> made(new CudaAllToAll);
+  made->configs_.assign(configs.begin(), configs.end());
+  if (auto ok = validate(configs[0]); !ok) return tl::unexpected(ok.error());
+  if (configs.size() == 1) made->configs_.assign(static_cast<std::size_t>(configs[0].ep_size), configs[0]);
+  if (auto ok = check_alike(made->configs_); !ok) return tl::unexpected(ok.error());
+  made->guard_ = options.guard;
+  made->timeout_ = options.timeout;
+  made->local_ranks_ = options.local_ranks;
+  const auto world = static_cast<int>(made->configs_.size());
+  if (made->local_ranks_.empty()) {
+    made->local_ranks_.resize(made->configs_.size());
+    std::iota(made->local_ranks_.begin(), made->local_ranks_.end(), 0);
+  }
+  for (const int rank : made->local_ranks_) {
+    if (rank >= 0 && rank < world) continue;
+    return fail(ErrorKind::bad_input, "local rank " + number(rank) + " is not in 0.." + number(world - 1));
+  }
+  if (auto ok = made->set_up_devices(options); !ok) return tl::unexpected(ok.error());
+  return made;
+}
+
+Result<void> CudaAllToAll::set_up_devices(const CudaOptions& options) {
+  const std::size_t world = configs_.size();
+  const std::size_t count = options.devices.size();
+  std::vector<std::int64_t> bytes;
+  for (std::size_t rank = 0; rank < world; ++rank) {
+    bytes.push_back(configs_[rank].workspace_bytes());
+    place_of_rank_.push_back(rank * count / world);
+    device_of_rank_.push_back(options.devices[place_of_rank_.back()]);
+  }
+  auto slices = SymmetricSlices::create(bytes, device_of_rank_);
+  if (!slices) return tl::unexpected(slices.error());
+  slices_ = std::move(*slices);
+  staging_.resize(local_ranks_.size());
+  plans_.resize(local_ranks_.size());
+  for (std::size_t place = 0; place < count; ++place) {
+    const int id = options.devices[place];
+    Device device;
+    device.id = id;
+    for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
+      const std::size_t home = place_of_rank_[static_cast<std::size_t>(local_ranks_[local])];
+      if (home == place && is_active(local)) device.local.push_back(local);
+    }
+    if (auto ok = cuda_result(cudaSetDevice(id), "cudaSetDevice"); !ok) return ok;
+    cudaStream_t stream = nullptr;
+    if (auto ok = cuda_result(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream"); !ok)
+      return ok;
+    device.stream.reset(stream);
+    auto state = allocate_device(sizeof(DeviceState));
+    if (!state) return tl::unexpected(state.error());
+    device.state = std::move(*state);
+    const DeviceState clean;
+    const int code = cudaMemcpy(device.state.get(), &clean, sizeof(clean), cudaMemcpyHostToDevice);
+    if (auto ok = cuda_result(code, "clearing the device state"); !ok) return ok;
+    devices_.push_back(std::move(device));
+  }
+  return {};
+}
+
+const AllToAllConfig& CudaAllToAll::config_of(std::size_t local) const {
+  return configs_[static_cast<std::size_t>(local_ranks_[local])];
+}
+
+bool CudaAllToAll::is_active(std::size_t local) const { return takes_part(config_of(local), local_ranks_[local]); }
+
+Result<void> CudaAllToAll::expect(Phase phase, const char* call) const {
+  if (phase_ == phase) return {};
+  if (phase_ == Phase::broken) {
+    return fail(ErrorKind::runtime_error,
+                std::string(call) + " after a failure that left the ranks out of step; construct the all-to-all anew");
+  }
+  return fail(
+      ErrorKind::assertion_error,
+      std::string(call) + (phase_ == Phase::idle ? " before dispatch" : " before combine of the dispatch in progress"));
+}
+
+Result<std::vector<RankPlan>> CudaAllToAll::check_inputs(std::span<const DispatchInput> inputs) const {
+  if (inputs.size() != local_ranks_.size()) {
+    return fail(ErrorKind::bad_input, number(static_cast<std::int64_t>(inputs.size())) + " inputs for " +
+                                          number(static_cast<std::int64_t>(local_ranks_.size())) + " local ranks");
+  }
+  std::vector<RankPlan> plans(inputs.size());
+  for (std::size_t local = 0; local < inputs.size(); ++local) {
+    if (!is_active(local)) continue;
+    auto plan = check_dispatch(config_of(local), local_ranks_[local], inputs[local]);
+    if (!plan) return tl::unexpected(plan.error());
+    plans[local] = *plan;
+  }
+  return plans;
+}
+
+// Grows only. A graph holds the addresses, so growing drops the graphs; they are recorded again from their plans.
+Result<void> CudaAllToAll::reserve_staging(std::size_t local, std::int64_t tokens) {
+  Staging& staging = staging_[local];
+  if (staging.memory != nullptr && tokens <= staging.capacity_tokens) return {};
+  const AllToAllConfig& config = config_of(local);
+  const std::int64_t capacity = std::max<std::int64_t>(tokens, 1);
+  std::int64_t bytes = staged(capacity * config.top_k * 4) + staged(capacity * config.combine_bytes_per_token());
+  for (const std::int64_t payload : config.payload_bytes_per_token) bytes += staged(capacity * payload);
+  const int id = device_of_rank_[static_cast<std::size_t>(local_ranks_[local])];
+  if (auto ok = cuda_result(cudaSetDevice(id), "cudaSetDevice"); !ok) return ok;
+  graphs_.clear();
+  staging = {};
+  auto memory = allocate_device(bytes);
+  if (!memory) return tl::unexpected(memory.error());
+  staging.memory = std::move(*memory);
+  staging.capacity_tokens = capacity;
+  std::byte* at = staging.memory.get();
+  staging.at.token_selected_experts = reinterpret_cast<std::int32_t*>(at);
+  at += staged(capacity * config.top_k * 4);
+  for (std::size_t p = 0; p < config.payload_bytes_per_token.size(); ++p) {
+    staging.at.payloads[p] = at;
+    at += staged(capacity * config.payload_bytes_per_token[p]);
+  }
+  staging.at.output = at;
+  return {};
+}
+
+Result<void> CudaAllToAll::stage_rank(std::size_t local, const DispatchInput& input) {
+  if (auto ok = reserve_staging(local, input.local_num_tokens); !ok) return ok;
+  const int id = device_of_rank_[static_cast<std::size_t>(local_ranks_[local])];
+  if (auto ok = cuda_result(cudaSetDevice(id), "cudaSetDevice"); !ok) return ok;
+  const auto copy = [&](const void* to, std::span<const std::byte> from) -> Result<void> {
+    if (from.empty()) return {};
+    // The staging memory is ours to write; StagedRank is the kernels' read-only view of it.
+    return cuda_result(cudaMemcpy(const_cast<void*>(to), from.data(), from.size(), cudaMemcpyHostToDevice),
+                       "copying inputs");
+  };
+  const StagedRank& at = staging_[local].at;
+  if (auto ok = copy(at.token_selected_experts, std::as_bytes(input.token_selected_experts)); !ok) return ok;
+  for (std::size_t p = 0; p < input.payloads.size(); ++p) {
+    if (auto ok = copy(at.payloads[p], input.payloads[p]); !ok) return ok;
+  }
+  // A row that combine leaves out must not look like the last round's.
+  const std::int64_t bytes = staging_[local].capacity_tokens * config_of(local).combine_bytes_per_token();
+  const int cleared = cudaMemset(at.output, 0xff, static_cast<std::size_t>(bytes));
+  if (auto ok = cuda_result(cleared, "clearing outputs"); !ok) return ok;
+  // The kernels run on streams that do not wait for the default one, on which these copies went.
+  return cuda_result(cudaStreamSynchronize(nullptr), "copying inputs");
+}
+
+Result<void> CudaAllToAll::stage(std::span<const DispatchInput> inputs) {
+  auto plans = check_inputs(inputs);
+  if (!plans) return tl::unexpected(plans.error());
+  for (std::size_t local = 0; local < inputs.size(); ++local) {
+    if (!is_active(local)) continue;
+    if (auto ok = stage_rank(local, inputs[local]); !ok) return ok;
+  }
+  plans_ = std::move(*plans);
+  return {};
+}
+
+LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) const {
+  LaunchArgs args;
+  args.ep_size = static_cast<std::int32_t>(configs_.size());
+  args.guard = guard_ ? 1 : 0;
+  args.timeout_ns = std::chrono::nanoseconds(timeout_).count();
+  args.state = reinterpret_cast<DeviceState*>(device.state.get());
+  std::uint64_t here = 0, awaited = 0;
+  for (std::size_t rank = 0; rank < configs_.size(); ++rank) args.slices[rank] = slices_.slice(static_cast<int>(rank));
+  for (const std::size_t local : device.local) {
+    RankArgs& rank = args.ranks[args.num_local_ranks++];
+    rank = rank_args(config_of(local), local_ranks_[local], plans_[local], staging_[local].at);
+    if (for_combine) {
+      rank.runtime_max_tokens_per_rank = static_cast<std::int32_t>(plans_[local].combine_runtime_max_tokens_per_rank);
+    }
+    here |= std::uint64_t{1} << rank.rank;
+    awaited |= rank.active_rank_mask;
+  }
+  const std::uint64_t world = args.ep_size == kMaxRanks ? ~std::uint64_t{0} : (std::uint64_t{1} << args.ep_size) - 1;
+  args.has_remote_ranks = (awaited & world & ~here) != 0 ? 1 : 0;
+  return args;
+}
+
+template <class Launch>
+Result<void> CudaAllToAll::on_each_device(const char* what, const Launch& launch) {
+  for (const Device& device : devices_) {
+    if (device.local.empty()) continue;
+    if (auto ok = cuda_result(cudaSetDevice(device.id), "cudaSetDevice"); !ok) return ok;
+    Result<int> code = launch(device);
+    if (!code) return tl::unexpected(code.error());
+    if (auto ok = cuda_result(*code, what); !ok) return ok;
+  }
+  return {};
+}
+
+Result<void> CudaAllToAll::enqueue_dispatch() {
+  return on_each_device("launching dispatch", [&](const Device& device) -> Result<int> {
+    return launch_dispatch(launch_args(device, false), device.stream.get());
+  });
+}
+
+Result<void> CudaAllToAll::enqueue_sanitize(std::int32_t invalid_expert_id) {
+  return on_each_device("launching sanitize", [&](const Device& device) -> Result<int> {
+    const LaunchArgs args = launch_args(device, false);
+    SanitizeArgs sanitize;
+    sanitize.invalid_expert_id = invalid_expert_id;
+    for (std::size_t i = 0; i < device.local.size(); ++i) {
+      const AllToAllConfig& config = config_of(device.local[i]);
+      const int payload = config.expert_id_payload;
+      if (payload < 0 || config.payload_bytes_per_token[static_cast<std::size_t>(payload)] % 4 != 0) {
+        return fail(ErrorKind::bad_input, "sanitize needs an expert-id payload of int32 columns");
+      }
+      sanitize.expert_id_payload[i] = payload;
+    }
+    return launch_sanitize(args, sanitize, device.stream.get());
+  });
+}
+
+Result<void> CudaAllToAll::enqueue_experts(const ExpertPayloads& payloads) {
+  return on_each_device("launching experts", [&](const Device& device) -> Result<int> {
+    ExpertArgs by_local_rank[kMaxRanks];
+    for (std::size_t i = 0; i < device.local.size(); ++i) {
+      auto args = expert_args(config_of(device.local[i]), local_ranks_[device.local[i]], payloads);
+      if (!args) return tl::unexpected(args.error());
+      by_local_rank[i] = *args;
+    }
+    return launch_experts(launch_args(device, false), by_local_rank, device.stream.get());
+  });
+}
+
+Result<void> CudaAllToAll::enqueue_combine() {
+  if (configs_[0].combine_type == DataType::opaque) {
+    return fail(ErrorKind::bad_input, "opaque rows have no numbers for experts or combine");
+  }
+  return on_each_device("launching combine", [&](const Device& device) -> Result<int> {
+    return launch_combine(launch_args(device, true), static_cast<NumberType>(configs_[0].combine_type),
+                          configs_[0].top_k, device.stream.get());
+  });
+}
+
+Result<void> CudaAllToAll::finish() {
+  Result<void> first;
+  for (Device& device : devices_) {
+    if (auto ok = cuda_result(cudaSetDevice(device.id), "cudaSetDevice"); !ok) return ok;
+    if (auto ok = cuda_result(cudaStreamSynchronize(device.stream.get()), "running the all-to-all"); !ok) {
+      phase_ = Phase::broken;
+      return ok;
+    }
+    auto ok = report(device);
+    if (!ok && first) first = ok;
+  }
+  return first;
+}
+
+Result<void> CudaAllToAll::dispatch(std::span<const DispatchInput> inputs) {
+  auto ok = expect(Phase::idle, "dispatch");
+  if (ok) ok = stage(inputs);
+  if (ok) ok = enqueue_dispatch();
+  if (ok) ok = finish();
+  if (ok) phase_ = Phase::dispatched;
+  return ok;
+}
+
+Result<void> CudaAllToAll::sanitize(std::int32_t invalid_expert_id) {
+  auto ok = expect(Phase::dispatched, "sanitize");
+  if (ok) ok = enqueue_sanitize(invalid_expert_id);
+  return ok ? finish() : ok;
+}
+
+Result<void> CudaAllToAll::experts(const ExpertPayloads& payloads) {
+  auto ok = expect(Phase::dispatched, "experts");
+  if (ok) ok = enqueue_experts(payloads);
+  return ok ? finish() : ok;
+}
+
+Result<void> CudaAllToAll::combine(std::span<const std::int64_t> runtime_max_tokens_per_rank,
+                                   std::vector<std::vector<std::byte>>& outputs) {
+  if (auto ok = expect(Phase::dispatched, "combine"); !ok) return ok;
+  if (runtime_max_tokens_per_rank.size() != local_ranks_.size()) {
+    return fail(ErrorKind::bad_input, "combine needs one runtime_max_tokens_per_rank for each local rank");
+  }
+  for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
+    if (!is_active(local)) continue;
+    const std::int64_t runtime_max = runtime_max_tokens_per_rank[local];
+    if (auto ok = check_combine(config_of(local), local_ranks_[local], runtime_max); !ok) return ok;
+    plans_[local].combine_runtime_max_tokens_per_rank = runtime_max;
+  }
+  auto ok = enqueue_combine();
+  if (ok) ok = finish();
+  if (phase_ != Phase::broken) phase_ = Phase::idle;
+  return ok ? read_outputs(outputs) : ok;
+}
+
+Result<void> CudaAllToAll::read_outputs(std::vector<std::vector<std::byte>>& outputs) const {
+  outputs.assign(local_ranks_.size(), {});
+  for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
+    if (!is_active(local) || plans_[local].num_tokens == 0) continue;
+    const std::int64_t bytes = plans_[local].num_tokens * config_of(local).combine_bytes_per_token();
+    outputs[local].resize(static_cast<std::size_t>(bytes));
+    const int code =
+        cudaMemcpy(outputs[local].data(), staging_[local].at.output, outputs[local].size(), cudaMemcpyDefault);
+    if (auto ok = cuda_result(code, "reading outputs"); !ok) return ok;
+  }
+  return {};
+}
+
+Result<std::vector<std::byte>> CudaAllToAll::read_slice(int rank) {
+  if (rank < 0 || rank >= static_cast<int>(configs_.size())) {
+    return fail(ErrorKind::bad_input, "there is no rank " + number(rank));
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(slices_.slice_bytes(rank)));
+  const int code = cudaMemcpy(bytes.data(), slices_.slice(rank), bytes.size(), cudaMemcpyDefault);
+  if (auto ok = cuda_result(code, "reading a slice"); !ok) return tl::unexpected(ok.error());
+  return bytes;
+}
+
+Result<void> CudaAllToAll::poison(std::byte value) {
+  for (std::size_t rank = 0; rank < configs_.size(); ++rank) {
+    const std::int64_t from = configs_[rank].layout().payload_data;
+    std::byte* slice = slices_.slice(static_cast<int>(rank));
+    const auto bytes = static_cast<std::size_t>(slices_.slice_bytes(static_cast<int>(rank)) - from);
+    if (auto ok = cuda_result(cudaSetDevice(device_of_rank_[rank]), "cudaSetDevice"); !ok) return ok;
+    if (auto ok = cuda_result(cudaMemset(slice + from, static_cast<int>(value), bytes), "poisoning"); !ok) return ok;
+    if (auto ok = cuda_result(cudaDeviceSynchronize(), "poisoning"); !ok) return ok;
+  }
+  return {};
+}
+
+}  // namespace a2asim::gpu

@@ -1,0 +1,125 @@
+// Capture and replay: the CUDA graphs of cuda_alltoall.h.
+//
+// A capture keeps each rank's plan (rows and R) and records the whole sequence once. Ranks may replay different
+// captures: the graph for such a mixture is recorded from each rank's own plan when it is first asked for. Nothing is
+// decided at replay: a plan never changes after its capture.
+#include <algorithm>
+#include <string>
+
+#include "gpu/cuda_alltoall.h"
+
+namespace a2asim::gpu {
+
+Result<void> CudaAllToAll::enqueue_sequence(std::int32_t invalid_expert_id, const ExpertPayloads& payloads) {
+  auto ok = enqueue_dispatch();
+  if (ok) ok = enqueue_sanitize(invalid_expert_id);
+  if (ok) ok = enqueue_experts(payloads);
+  if (ok) ok = enqueue_combine();
+  return ok;
+}
+
+Result<std::vector<OwnedGraphExec>> CudaAllToAll::record_graphs(const Capture& record) {
+  for (const Device& device : devices_) {
+    if (auto ok = cuda_result(cudaSetDevice(device.id), "cudaSetDevice"); !ok) return tl::unexpected(ok.error());
+    const int code = cudaStreamBeginCapture(device.stream.get(), cudaStreamCaptureModeThreadLocal);
+    if (auto ok = cuda_result(code, "beginning a capture"); !ok) return tl::unexpected(ok.error());
+  }
+  auto recorded = enqueue_sequence(record.invalid_expert_id, record.payloads);
+  std::vector<OwnedGraphExec> graphs;
+  for (const Device& device : devices_) {
+    cudaGraph_t graph = nullptr;
+    auto ok = cuda_result(cudaStreamEndCapture(device.stream.get(), &graph), "ending a capture");
+    if (!ok && recorded) recorded = ok;
+    if (graph == nullptr) continue;
+    cudaGraphExec_t exec = nullptr;
+    if (recorded) recorded = cuda_result(cudaGraphInstantiate(&exec, graph, 0), "instantiating a graph");
+    cudaGraphDestroy(graph);
+    graphs.emplace_back(exec);
+  }
+  if (!recorded) return tl::unexpected(recorded.error());
+  return graphs;
+}
+
+Result<GraphId> CudaAllToAll::capture(std::span<const DispatchInput> inputs, std::int32_t invalid_expert_id,
+                                      const ExpertPayloads& payloads) {
+  if (auto ok = expect(Phase::idle, "capture"); !ok) return tl::unexpected(ok.error());
+  auto plans = check_inputs(inputs);
+  if (!plans) return tl::unexpected(plans.error());
+  for (std::size_t local = 0; local < plans->size(); ++local) {
+    if (!is_active(local)) continue;
+    if (auto ok = reserve_staging(local, (*plans)[local].num_tokens); !ok) return tl::unexpected(ok.error());
+  }
+  Capture record{*plans, invalid_expert_id, payloads};
+  plans_ = *plans;
+  auto graphs = record_graphs(record);
+  if (!graphs) return tl::unexpected(graphs.error());
+  const auto id = static_cast<GraphId>(captures_.size());
+  captures_.push_back(std::move(record));
+  graphs_[std::vector<GraphId>(local_ranks_.size(), id)] = std::move(*graphs);
+  return id;
+}
+
+Result<void> CudaAllToAll::replay_captured(const std::vector<GraphId>& ids, const Capture& record) {
+  if (!graphs_.contains(ids)) {
+    auto graphs = record_graphs(record);
+    if (!graphs) return tl::unexpected(graphs.error());
+    graphs_[ids] = std::move(*graphs);
+  }
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    if (auto ok = cuda_result(cudaSetDevice(devices_[i].id), "cudaSetDevice"); !ok) return ok;
+    const int code = cudaGraphLaunch(graphs_[ids][i].get(), devices_[i].stream.get());
+    if (auto ok = cuda_result(code, "launching a graph"); !ok) return ok;
+  }
+  return {};
+}
+
+// What each rank runs: its capture's plan with new contents, or for kEager its input's own.
+Result<std::vector<RankPlan>> CudaAllToAll::replay_plans(std::span<const GraphId> graphs,
+                                                         std::span<const DispatchInput> inputs) const {
+  if (graphs.size() != local_ranks_.size() || inputs.size() != local_ranks_.size()) {
+    return fail(ErrorKind::bad_input, "replay needs one graph and one input for each local rank");
+  }
+  std::vector<DispatchInput> as_baked(inputs.begin(), inputs.end());
+  for (std::size_t local = 0; local < graphs.size(); ++local) {
+    if (graphs[local] == kEager) continue;
+    if (graphs[local] < 0 || graphs[local] >= static_cast<GraphId>(captures_.size())) {
+      return fail(ErrorKind::bad_input, "rank " + std::to_string(local_ranks_[local]) + ": there is no graph " +
+                                            std::to_string(graphs[local]));
+    }
+    if (!is_active(local)) continue;
+    const RankPlan& plan = captures_[static_cast<std::size_t>(graphs[local])].plans[local];
+    if (inputs[local].local_num_tokens != plan.num_tokens) {
+      return fail(ErrorKind::bad_input, "rank " + std::to_string(local_ranks_[local]) + ": graph " +
+                                            std::to_string(graphs[local]) + " was captured with " +
+                                            std::to_string(plan.num_tokens) + " rows, replay gives " +
+                                            std::to_string(inputs[local].local_num_tokens) + "; pad to the bucket");
+    }
+    as_baked[local].runtime_max_tokens_per_rank = plan.runtime_max_tokens_per_rank;
+  }
+  return check_inputs(as_baked);
+}
+
+Result<void> CudaAllToAll::replay(std::span<const GraphId> graphs, std::span<const DispatchInput> inputs,
+                                  std::vector<std::vector<std::byte>>& outputs) {
+  if (auto ok = expect(Phase::idle, "replay"); !ok) return ok;
+  const auto captured = std::find_if(graphs.begin(), graphs.end(), [](GraphId id) { return id != kEager; });
+  if (captured == graphs.end()) {
+    return fail(ErrorKind::bad_input, "replay: no rank replays a graph; call dispatch and the rest instead");
+  }
+  auto plans = replay_plans(graphs, inputs);
+  if (!plans) return tl::unexpected(plans.error());
+  for (std::size_t local = 0; local < inputs.size(); ++local) {
+    if (!is_active(local)) continue;
+    if (auto ok = stage_rank(local, inputs[local]); !ok) return ok;
+  }
+  plans_ = std::move(*plans);
+  // An eager rank makes the same calls with the same constants.
+  const Capture& record = captures_[static_cast<std::size_t>(*captured)];
+  const bool all_captured = std::find(graphs.begin(), graphs.end(), kEager) == graphs.end();
+  auto ok = all_captured ? replay_captured({graphs.begin(), graphs.end()}, record)
+                         : enqueue_sequence(record.invalid_expert_id, record.payloads);
+  if (ok) ok = finish();
+  return ok ? read_outputs(outputs) : ok;
+}
+
+}  // namespace a2asim::gpu
