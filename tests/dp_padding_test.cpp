@@ -98,9 +98,12 @@ TEST_CASE("padding: a prefill step that fits a captured graph is MAX_LEN in the 
   CHECK(padded(kDpPaddingMain20260823, {8, 256}, in) == List{256, 256});
   CHECK(padded(kDpPaddingMain20260823, {8, 257}, in) == List{8, 257});
   CHECK(padded(kDpPaddingPr27945, {8, 256}, in) == List{8, 256});
+  in.is_extend_in_batch = false;  // a decode step is not a prefill graph's
+  CHECK(padded(kDpPaddingMain20260823, {8, 0, 0, 0, 0}, in) == List{8, 0, 0, 0, 0});
+  in.is_extend_in_batch = true;
   in.attn_tp_size = 4;  // the aligned count is compared
   in.max_prefill_cuda_graph_num_tokens = 255;
-  CHECK(padded(kDpPaddingMain20260823, {8, 254}, in) == List{8, 256});
+  CHECK(padded(kDpPaddingMain20260823, {8, 253}, in) == List{8, 256});
   in.can_run_dp_breakable_cuda_graph = false;
   in.max_prefill_cuda_graph_num_tokens = 256;
   CHECK(padded(kDpPaddingMain20260823, {8, 256}, in) == List{8, 256});
