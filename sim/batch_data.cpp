@@ -35,7 +35,11 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
 
 std::vector<std::byte> draw_bytes(std::int64_t count, Random& random) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(count));
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(256));
+  std::uint64_t word = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    word = i % 8 == 0 ? random.next() : word >> 8;
+    bytes[i] = static_cast<std::byte>(word & 0xFF);
+  }
   return bytes;
 }
 

@@ -1,0 +1,52 @@
+#include "tests/conformance/backend.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "sim/sim_alltoall.h"
+
+namespace a2asim::conformance {
+namespace {
+
+struct Skip {
+  std::string why;
+};
+
+Result<std::unique_ptr<AllToAll>> make_simulated(const std::vector<AllToAllConfig>& configs, bool) {
+  auto made = SimAllToAll::create(configs, {});
+  if (!made) return tl::unexpected(made.error());
+  return std::unique_ptr<AllToAll>(std::move(*made));
+}
+
+}  // namespace
+
+std::vector<Backend>& backends() {
+  static std::vector<Backend> all = {{"sim", make_simulated}};
+  return all;
+}
+
+bool add_backend(Backend backend) {
+  backends().push_back(std::move(backend));
+  return true;
+}
+
+void run(const std::string& name, Body body) {
+  const auto found =
+      std::find_if(backends().begin(), backends().end(), [&](const Backend& b) { return b.name == name; });
+  try {
+    if (found == backends().end()) throw Skip{"SKIPPED: no " + name + " backend was built into this program"};
+    body(*found);
+  } catch (const Skip& skip) {
+    std::puts(skip.why.c_str());
+  }
+}
+
+std::unique_ptr<AllToAll> make(const Backend& backend, const std::vector<AllToAllConfig>& configs, bool guard) {
+  auto made = backend.make(configs, guard);
+  if (!made && made.error().message.rfind("SKIPPED: ", 0) == 0) throw Skip{made.error().message};
+  REQUIRE_MESSAGE(made.has_value(), made.error().message);
+  return std::move(*made);
+}
+
+}  // namespace a2asim::conformance
