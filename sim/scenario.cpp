@@ -37,13 +37,13 @@ constexpr Named<Verdict> kVerdicts[] = {
 };
 
 ParallelField integer(std::string_view key, std::string_view flag, std::int64_t min, std::int64_t max,
-                      std::optional<std::int64_t> Parallel::*member) {
+                      std::optional<std::int64_t> Parallel::* member) {
   return {key, flag, min, max, member, nullptr, nullptr, nullptr};
 }
-ParallelField boolean(std::string_view key, std::string_view flag, std::optional<bool> Parallel::*member) {
+ParallelField boolean(std::string_view key, std::string_view flag, std::optional<bool> Parallel::* member) {
   return {key, flag, 0, 0, nullptr, member, nullptr, nullptr};
 }
-ParallelField word(std::string_view key, std::string_view flag, std::optional<std::string> Parallel::*member) {
+ParallelField word(std::string_view key, std::string_view flag, std::optional<std::string> Parallel::* member) {
   return {key, flag, 0, 0, nullptr, nullptr, member, nullptr};
 }
 

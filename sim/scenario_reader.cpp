@@ -353,7 +353,9 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view file) {
   } catch (const YAML::Exception& error) {
     Position at;
     if (!error.mark.is_null()) at = {error.mark.line + 1, error.mark.column + 1};
-    return scenario_error(file, at, fmt::format("no valid YAML: {}; correct the text here or just before", error.msg));
+    std::string message = error.msg;  // may quote a character of the text
+    std::replace_if(message.begin(), message.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    return scenario_error(file, at, fmt::format("no valid YAML: {}; correct the text here or just before", message));
   }
 }
 

@@ -146,9 +146,10 @@ Node parse(std::string_view text) {
   std::istringstream stream(closed);
   YAML::Parser parser(stream);
   TreeBuilder builder;
-  // The second may be empty. yaml-cpp can go on finding empty ones without reading on, so there is no third try.
-  for (int document = 0; document < 2 && parser.HandleNextDocument(builder); ++document) {
-  }
+  // A second document may be empty, after a closing ---. (Some texts would give yaml-cpp empty ones for ever.)
+  int documents = 0;
+  while (documents < 3 && parser.HandleNextDocument(builder)) ++documents;
+  if (documents == 3) refuse(builder.root.at, "several documents start here; one scenario a file");
   if (builder.root.kind == Node::Kind::null)
     refuse({1, 1}, "the text is empty; a scenario needs name, model and steps");
   return std::move(builder.root);
