@@ -6,7 +6,7 @@ set -euo pipefail
 
 A2ASIM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BUILD_PACKAGES=(g++ cmake ninja-build libeigen3-dev libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev
-  libexpected-dev doctest-dev librapidcheck-dev)
+  libexpected-dev doctest-dev librapidcheck-dev python3 python3-jsonschema python3-yaml)
 CLANG_VERSIONS="20 19 18 17 16"
 
 say() { printf '\n== %s\n' "$*"; }

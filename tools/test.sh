@@ -31,7 +31,7 @@ fuzz() {
   for target in "$A2ASIM_ROOT"/build/sanitize/tests/fuzz/*_fuzz; do
     [ -x "$target" ] || continue
     name=$(basename "$target")
-    corpus=$A2ASIM_ROOT/tests/fuzz/corpus/$name
+    corpus=$A2ASIM_ROOT/tests/fuzz/corpus/${name%_fuzz}
     say "Fuzz: $name, $FUZZ_SECONDS s"
     mkdir -p "$scratch/$name"
     # New inputs go to the scratch folder; the corpus in the repository is only read.
