@@ -23,6 +23,8 @@ json answer_graph_buckets(Fields& in, const json& row);
 json answer_graph_capture(Fields& in, const json& row);
 json answer_flags(Fields& in, const json& row);
 json answer_server_args(Fields& in, const json& row);
+json answer_launch_verdicts(Fields& in, const json& row);
+std::optional<std::string> mismatch_launch_verdicts(const json& ours, const json& row);
 
 static const std::vector<Table> kTables = {
     // {"NAME", answer_NAME},                 ours must equal the row
@@ -39,6 +41,8 @@ static const std::vector<Table> kTables = {
     {"graph_capture", answer_graph_capture},
     {"flags", answer_flags},
     {"server_args", answer_server_args},
+    {"launch_verdicts", answer_launch_verdicts, mismatch_launch_verdicts},
+    {"launch_verdicts_skip", answer_launch_verdicts, mismatch_launch_verdicts},
 };
 
 const Table* find_table(std::string_view name) {

@@ -1,0 +1,241 @@
+#include "model/decide.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "model/check_invariant.h"
+
+namespace a2asim {
+namespace {
+
+bool is_decode_like(ForwardMode mode) { return mode != ForwardMode::extend && mode != ForwardMode::mixed; }
+
+bool has_work(const RankBatch& batch) { return batch.mode != ForwardMode::idle && batch.count > 0; }
+
+// The scheduler sees a decode batch; a speculative worker rewrites its mode only afterwards.
+std::optional<LocalBatch> local_batch(const RankBatch& batch) {
+  if (!has_work(batch)) return std::nullopt;
+  LocalBatch local;
+  if (is_decode_like(batch.mode)) {
+    local.forward_mode = ForwardMode::decode;
+    local.batch_size = batch.count;
+  } else {
+    local.forward_mode = batch.mode;
+    local.batch_size = 1;
+    local.extend_num_tokens = batch.count;
+    local.extend_num_tokens_for_logprob = 1;
+  }
+  return local;
+}
+
+}  // namespace
+
+Decider::Decider(const Deployment& deployment)
+    : deployment_(deployment),
+      dp_ranks_(static_cast<std::size_t>(deployment.topology.attn_dp_size)),
+      ranks_per_replica_(static_cast<std::size_t>(deployment.topology.attn_tp_size * deployment.topology.attn_cp_size)) {
+  const ServerArgs& args = deployment.args;
+  sync_inputs_.require_mlp_tp_gather = deployment.require_mlp_tp_gather;
+  sync_inputs_.skip_all_gather = deployment.skip_all_gather;
+  sync_inputs_.disable_cuda_graph = args.disable_cuda_graph;
+  sync_inputs_.dwdp = args.dwdp_size > 1;
+  padding_inputs_.attn_tp_size = deployment.topology.attn_tp_size;
+  padding_inputs_.cp_align_size = deployment.generation->padding.cp_padding_align_size(
+      deployment.topology.attn_cp_size, args.cp_strategy.value_or("zigzag") == "zigzag");
+  padding_inputs_.attn_dp_size = deployment.topology.attn_dp_size;
+  padding_inputs_.force_max_len = backend_forces_max_len(args.moe_a2a_backend);
+  divides_by_width_ = args.speculative_algorithm && a2asim::divides_by_width(*args.speculative_algorithm);
+
+  local_.resize(dp_ranks_);
+  infos_.resize(dp_ranks_);
+  synced_.resize(dp_ranks_);
+  counts_.resize(dp_ranks_);
+  previous_counts_.resize(dp_ranks_);
+  logprob_counts_.resize(dp_ranks_);
+  lists_.resize(dp_ranks_ * dp_ranks_);
+  original_.resize(dp_ranks_);
+  list_sizes_.resize(dp_ranks_);
+  decisions_.resize(dp_ranks_ * ranks_per_replica_);
+  if (deployment.leftover == LeftoverList::captured && !deployment.capture_bs.empty())
+    leftover_.assign(dp_ranks_, deployment.capture_bs.front() * deployment.num_tokens_per_bs);
+}
+
+std::int64_t Decider::width_of(ForwardMode mode, bool is_extend) const {
+  return is_extend || !deployment_.speculates ? 1 : num_tokens_per_req(mode, deployment_.speculative);
+}
+
+void Decider::sync(std::span<const RankBatch> batches, std::span<const RankFault> faults) {
+  previous_counts_.swap(counts_);
+  step_mode_ = ForwardMode::idle;
+  for (std::size_t rank = 0; rank < dp_ranks_; ++rank) {
+    local_[rank] = local_batch(batches[rank]);
+    if (step_mode_ == ForwardMode::idle && has_work(batches[rank]) && is_decode_like(batches[rank].mode))
+      step_mode_ = batches[rank].mode;
+  }
+  const MlpSyncRules& rules = deployment_.generation->sync;
+  mlp_sync(rules, sync_inputs_, local_, MlpSyncWorld{infos_, counts_, logprob_counts_, synced_});
+  for (std::size_t rank = 0; rank < faults.size(); ++rank) {
+    if (!faults[rank].skip_all_gather) continue;
+    MlpSyncInputs alone = sync_inputs_;
+    alone.skip_all_gather = true;
+    synced_[rank] = finish_sync(rules, alone, local_[rank], infos_[rank], MlpSyncTotals{},
+                                static_cast<std::int64_t>(dp_ranks_));
+    if (synced_[rank].token_list == TokenList::none) synced_[rank].token_list = TokenList::local;
+  }
+}
+
+std::span<std::int64_t> Decider::list_of(std::size_t dp_rank, const RankFault* fault) {
+  const std::span<std::int64_t> storage(&lists_[dp_rank * dp_ranks_], dp_ranks_);
+  const std::vector<std::int64_t>& counts = fault != nullptr && fault->stale_counts ? previous_counts_ : counts_;
+  std::size_t size = 0;
+  switch (deployment_.require_mlp_sync ? synced_[dp_rank].token_list : TokenList::none) {
+    case TokenList::none: break;
+    case TokenList::local: storage[0] = counts[dp_rank]; size = 1; break;
+    case TokenList::global: std::copy(counts.begin(), counts.end(), storage.begin()); size = dp_ranks_; break;
+  }
+  if (fault != nullptr && fault->corrupt_source >= 0) {
+    const auto source = static_cast<std::size_t>(fault->corrupt_source);
+    if (size == dp_ranks_ && source < size) storage[source] = fault->corrupt_value;
+    if (size == 1 && source == dp_rank) storage[0] = fault->corrupt_value;
+  }
+  list_sizes_[dp_rank] = size;
+  return storage.first(size);
+}
+
+std::optional<std::span<const std::int64_t>> Decider::dp_global(std::size_t dp_rank) const {
+  if (list_sizes_[dp_rank] > 0) return std::span(&lists_[dp_rank * dp_ranks_], list_sizes_[dp_rank]);
+  if (!leftover_.empty()) return std::span<const std::int64_t>(leftover_);
+  return std::nullopt;
+}
+
+// The rank's choice of a bucket. True when the decision is complete: the rank replays, or the test itself raised.
+bool Decider::decide_replay(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph, const RankFault* fault,
+                            RankDecision& decision) {
+  const bool wished = (fault != nullptr && fault->replay == true) || graph == GraphChoice::replay;
+  const bool refused = (fault != nullptr && fault->replay == false) || (graph == GraphChoice::eager && !wished);
+  if (refused || deployment_.capture_bs.empty() || !is_cuda_graph(decision.mode)) return false;
+
+  const std::span<std::int64_t> list(&lists_[dp_rank * dp_ranks_], list_sizes_[dp_rank]);
+  const std::int64_t width = width_of(decision.mode == ForwardMode::idle ? step_mode_ : decision.mode, false);
+  ReplayInputs in;
+  in.capture_bs = deployment_.capture_bs;
+  in.require_mlp_tp_gather = deployment_.require_mlp_tp_gather;
+  if (list.size() == dp_ranks_ && deployment_.require_mlp_tp_gather) {
+    std::copy(list.begin(), list.end(), original_.begin());
+    scale_global_num_tokens(list, width);
+    in.global_num_tokens = list;
+    in.original_global_num_tokens = original_;
+  }
+  in.batch_size = has_work(batch) ? batch.count : 0;
+  in.num_tokens_per_bs = deployment_.num_tokens_per_bs;
+  in.divides_by_width = divides_by_width_;
+  in.require_mlp_sync = deployment_.require_mlp_sync;
+  in.can_run_dp_cuda_graph = wished || synced_[dp_rank].can_run_dp_cuda_graph.value_or(false);
+  const ReplayDecision chosen = deployment_.generation->graphs.replay_bucket(in);
+  if (in.global_num_tokens) std::copy(original_.begin(), original_.end(), list.begin());
+  if (chosen.raised) {
+    decision.raised = Error{*chosen.raised, "the CUDA-graph test has no list of token counts to take the maximum of"};
+    return true;
+  }
+  if (!chosen.bs || !(chosen.can_run || wished)) return false;
+  decision.replay = true;
+  decision.bucket = *chosen.bs;
+  decision.rows = decision.bucket * deployment_.num_tokens_per_bs / deployment_.topology.attn_tp_size;
+  return true;
+}
+
+void Decider::decide_eager(std::size_t dp_rank, const RankFault* fault, RankDecision& decision) {
+  const std::span<std::int64_t> list(&lists_[dp_rank * dp_ranks_], list_sizes_[dp_rank]);
+  const std::int64_t own_tokens = decision.rows;  // not padded yet
+  const bool by_cp = decision.is_extend && deployment_.topology.attn_cp_size > 1;
+  const std::int64_t scatter = deployment_.topology.attn_tp_size * (by_cp ? deployment_.topology.attn_cp_size : 1);
+  std::int64_t padded = own_tokens;
+  if (!list.empty()) {
+    scale_global_num_tokens(list, width_of(decision.mode == ForwardMode::idle ? step_mode_ : decision.mode,
+                                           decision.is_extend));
+    DpPaddingInputs in = padding_inputs_;
+    in.is_extend_in_batch = decision.is_extend;
+    pad_global_num_tokens(deployment_.generation->padding, in, list);
+    padded = local_padded_num_tokens(list, dp_rank);
+    // A rank that runs another mode than it announced has more rows than its list says: nothing pads them away.
+    if (fault != nullptr) padded = std::max(padded, own_tokens);
+  } else if (deployment_.leftover == LeftoverList::unassigned && deployment_.require_mlp_sync) {
+    decision.raised = Error{ErrorKind::attribute_error, "the token list was never assigned: no all-gather, no capture"};
+  }
+  decision.rows = (padded + scatter - 1) / scatter;
+}
+
+// Fills the entries of all expert-parallel ranks of one replica, R included.
+void Decider::spread(std::size_t dp_rank, const RankDecision& decision, std::int64_t real_tokens) {
+  RankView view = deployment_.base_view(static_cast<int>(dp_rank * ranks_per_replica_));
+  view.dp_global = dp_global(dp_rank);
+  view.rows = decision.rows;
+  view.extend = decision.is_extend;
+  std::size_t bucket = 0;
+  if (decision.replay)
+    bucket = static_cast<std::size_t>(std::lower_bound(deployment_.capture_bs.begin(), deployment_.capture_bs.end(),
+                                                       decision.bucket) -
+                                      deployment_.capture_bs.begin());
+  for (std::size_t i = 0; i < ranks_per_replica_; ++i) {
+    const std::size_t rank = dp_rank * ranks_per_replica_ + i;
+    RankDecision& out = decisions_[rank];
+    if (i > 0 && !deployment_.rule) {  // built-in rules do not look at ep_rank
+      out = decisions_[rank - 1];
+    } else {
+      out = decision;
+      view.ep_rank = static_cast<int>(rank);
+      if (decision.replay) {
+        out.sizing = deployment_.baked[bucket][rank];
+      } else if (!decision.raised) {
+        if (Result<SizingDecision> sizing = deployment_.size(view)) {
+          out.sizing = *sizing;
+        } else {
+          out.raised = std::move(sizing.error());
+          // Did it raise because of the cap? Then say which R it wanted.
+          view.max_num_tokens = std::numeric_limits<std::int64_t>::max();
+          if (const auto wanted = deployment_.generation->sizing(view); wanted && !deployment_.rule) out.sizing = *wanted;
+          view.max_num_tokens = deployment_.max_num_tokens;
+        }
+      }
+      out.exceeds_cap = out.sizing.runtime_max_tokens_per_rank > deployment_.max_num_tokens;
+    }
+    const std::int64_t before = static_cast<std::int64_t>(i) * decision.rows;
+    out.real_rows = std::clamp<std::int64_t>(real_tokens - before, 0, decision.rows);
+  }
+}
+
+void Decider::decide_rank(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph, const RankFault* fault) {
+  const MlpSyncResult& synced = synced_[dp_rank];
+  RankDecision decision;
+  decision.participates = (deployment_.require_mlp_sync ? synced.has_batch : has_work(batch)) &&
+                          !(fault != nullptr && fault->absent);
+  decision.mode = has_work(batch) ? batch.mode : ForwardMode::idle;
+  if (fault != nullptr && fault->mode) decision.mode = *fault->mode;
+  decision.is_extend = deployment_.require_mlp_sync ? synced.is_extend_in_batch.value_or(false)
+                                                    : !is_decode_like(decision.mode);
+  if (fault != nullptr && fault->mode && !is_decode_like(*fault->mode)) decision.is_extend = true;
+  if (!decision.participates) {
+    list_sizes_[dp_rank] = 0;
+    for (std::size_t i = 0; i < ranks_per_replica_; ++i) decisions_[dp_rank * ranks_per_replica_ + i] = RankDecision{};
+    return;
+  }
+  const std::int64_t real_tokens = has_work(batch) ? batch.count * width_of(decision.mode, decision.is_extend) : 0;
+  list_of(dp_rank, fault);
+  if (!decide_replay(dp_rank, batch, graph, fault, decision)) {
+    decision.rows = real_tokens;
+    decide_eager(dp_rank, fault, decision);
+  }
+  spread(dp_rank, decision, real_tokens);
+}
+
+std::span<const RankDecision> Decider::decide(std::span<const RankBatch> batches, GraphChoice graph,
+                                              std::span<const RankFault> faults) {
+  A2ASIM_INVARIANT(batches.size() == dp_ranks_, "one batch a data-parallel rank");
+  A2ASIM_INVARIANT(faults.empty() || faults.size() == dp_ranks_, "faults: none, or one a data-parallel rank");
+  sync(batches, faults);
+  for (std::size_t rank = 0; rank < dp_ranks_; ++rank)
+    decide_rank(rank, batches[rank], graph, faults.empty() ? nullptr : &faults[rank]);
+  return decisions_;
+}
+
+}  // namespace a2asim

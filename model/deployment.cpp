@@ -1,0 +1,372 @@
+#include "model/deployment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/static_caps.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::string_view kCapVariable = "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK";
+constexpr std::int64_t kMaxWorld = 4096;  // ranks; no deployment has more, and everything below stays far from overflow
+
+// What SGLang takes from the device's memory when the command does not say (ServerArgs._handle_gpu_memory_settings).
+struct MemoryDefaults {
+  double below_gib;
+  std::int64_t chunked_prefill_size;  // tokens, before the division by dp_size
+  std::int64_t graph_max_bs_small_tp;  // tp_size < 4
+  std::int64_t graph_max_bs;
+};
+constexpr MemoryDefaults kMemoryDefaults[] = {
+    {20, 2048, 8, 8}, {35, 4096, 48, 160}, {60, 4096, 32, 160}, {90, 8192, 256, 512}, {160, 8192, 256, 512},
+};
+constexpr MemoryDefaults kLargestMemory{0, 16384, 512, 512};
+constexpr MemoryDefaults kUnknownMemory{0, 4096, 160, 160};
+// resolve_max_num_reqs: an unset limit is clamped to 2048..4096 by the token capacity, which a command does not settle.
+constexpr std::int64_t kLeastDefaultRequests = 2048;
+constexpr std::int64_t kMostClampedRequests = 4096;
+
+const MemoryDefaults& memory_defaults(std::optional<double> gpu_memory_gib) {
+  if (!gpu_memory_gib) return kUnknownMemory;
+  for (const MemoryDefaults& row : kMemoryDefaults)
+    if (*gpu_memory_gib < row.below_gib) return row;
+  return kLargestMemory;
+}
+
+void reject(Deployment& out, std::string_view where, std::string_view handler, Error error, std::string fix) {
+  out.rejections.push_back({std::string(where), std::string(handler), std::move(error), std::move(fix)});
+}
+
+void note(Deployment& out, std::string message) { out.notes.push_back({std::move(message)}); }
+
+std::string fix_for_start(const HandlerError& error) {
+  return fmt::format("change the arguments that {} refuses, or choose the SGLang version in which they are allowed",
+                     error.handler);
+}
+
+Result<void> resolve_topology(Deployment& out) {
+  const ServerArgs& args = out.args;
+  const auto world = out.generation->world_info(DpAttentionInputs{.enable_dp_attention = args.enable_dp_attention,
+                                                                  .tp_rank = 0,
+                                                                  .tp_size = args.tp_size,
+                                                                  .dp_size = args.dp_size,
+                                                                  .attn_cp_size = args.attn_cp_size,
+                                                                  .moe_dense_tp_size = args.moe_dense_tp_size});
+  const auto topology = make_topology(TopologyInputs{.tp_size = args.tp_size,
+                                                     .dp_size = args.dp_size,
+                                                     .ep_size = args.ep_size,
+                                                     .moe_dp_size = args.moe_dp_size,
+                                                     .attn_cp_size = args.attn_cp_size,
+                                                     .moe_dense_tp_size = args.moe_dense_tp_size,
+                                                     .enable_dp_attention = args.enable_dp_attention});
+  if (world && topology) {
+    out.topology = *topology;
+    return {};
+  }
+  reject(out, "start", "compute_dp_attention_world_info", world ? topology.error() : world.error(),
+         fmt::format("make --tp-size {} a multiple of dp_size x attn_cp_size and of the expert groups", args.tp_size));
+  // Keeps a report possible: one replica over all ranks.
+  out.topology = Topology{.tp_size = args.tp_size, .dp_size = args.dp_size, .ep_size = args.ep_size,
+                          .attn_tp_size = args.tp_size};
+  return {};
+}
+
+void resolve_gather(Deployment& out, bool mori_recv_bound) {
+  const ServerArgs& args = out.args;
+  out.gather_inputs = GatherInputs{.enable_dp_attention = args.enable_dp_attention,
+                                   .dp_size = args.dp_size,
+                                   .tp_size = args.tp_size,
+                                   .moe_dense_tp_size = args.moe_dense_tp_size,
+                                   .enable_dp_lm_head = args.enable_dp_lm_head,
+                                   .moe_a2a_backend = args.moe_a2a_backend,
+                                   .disable_attn_tp_gather = args.disable_attn_tp_gather,
+                                   .mori_recv_bound = mori_recv_bound};
+  const GatherRules& rules = out.generation->gather;
+  out.gather_row = rules.mlp_tp_gather_row(out.gather_inputs);
+  const auto take = [&](std::string_view predicate, const Result<bool>& value) {
+    if (value) return *value;
+    reject(out, "start", predicate, value.error(),
+           "use --moe-dense-tp-size 1 or leave it out; DP attention needs --dp-size above 1");
+    return false;
+  };
+  out.require_mlp_tp_gather = take("require_mlp_tp_gather", require_mlp_tp_gather(rules, out.gather_inputs));
+  out.require_attn_tp_gather = take("require_attn_tp_gather", rules.require_attn_tp_gather(out.gather_inputs));
+  out.require_gathered_buffer = out.require_mlp_tp_gather || out.require_attn_tp_gather;
+  out.require_mlp_sync = args.enable_dp_attention || out.require_gathered_buffer;
+}
+
+void resolve_speculation(Deployment& out) {
+  ServerArgs& args = out.args;
+  out.speculates = args.speculative_algorithm.has_value();
+  if (!out.speculates) return;
+  if (args.speculative_eagle_topk == 1 && args.speculative_num_steps && is_eagle_like(args.speculative_algorithm)) {
+    const std::int64_t resolved = *args.speculative_num_steps + 1;
+    if (args.speculative_num_draft_tokens && *args.speculative_num_draft_tokens != resolved)
+      note(out, fmt::format("--speculative-num-draft-tokens {} becomes {} (num_steps + 1, because topk is 1)",
+                            *args.speculative_num_draft_tokens, resolved));
+    args.speculative_num_draft_tokens = resolved;
+  }
+  if (!args.speculative_num_draft_tokens)
+    note(out, "the speculative width depends on the model and is not settled by the command: give "
+              "--speculative-num-draft-tokens; 1 is assumed");
+  out.speculative.num_draft_tokens = std::max<std::int64_t>(args.speculative_num_draft_tokens.value_or(1), 1);
+  out.speculative.eagle_topk = std::max<std::int64_t>(args.speculative_eagle_topk.value_or(1), 1);
+  out.num_tokens_per_bs = out.speculative.num_draft_tokens;
+}
+
+void resolve_limits(Deployment& out) {
+  const ServerArgs& args = out.args;
+  const std::int64_t replicas = out.topology.attn_dp_size;
+  const RequestBoundRules& rules = out.generation->requests;
+  out.requests_per_dp_rank = {kLeastDefaultRequests, false};
+  if (args.max_running_requests) {
+    std::int64_t bound = *args.max_running_requests / replicas;
+    if (rules.clamps_explicit_limit) bound = std::min(bound, kMostClampedRequests);
+    out.requests_per_dp_rank = {bound, true};
+    if (bound < 1)
+      reject(out, "start", "resolve_max_num_reqs",
+             Error{ErrorKind::assertion_error, "max_running_request is zero"},
+             fmt::format("raise --max-running-requests from {} to at least dp_size = {}", *args.max_running_requests,
+                         replicas));
+  }
+  out.decode_reachable = args.disaggregation_mode != "prefill";
+  out.prefill_reachable = args.disaggregation_mode != "decode";
+  // chunked_prefill_size is resolved here: after the handlers, divided by dp_size under DP attention.
+  const std::int64_t chunk = args.chunked_prefill_size.value_or(0);
+  out.prefill_tokens.is_explicit = out.prefill_tokens.is_explicit || chunk <= 0;
+  out.prefill_tokens.value = chunk > 0 ? chunk : args.max_prefill_tokens;
+}
+
+// The sizes of the decode graphs; a rejection when none is left.
+Result<void> resolve_graphs(Deployment& out, const MemoryDefaults& memory) {
+  const ServerArgs& args = out.args;
+  const bool given = args.cuda_graph_bs && !args.cuda_graph_bs->empty();
+  const std::int64_t fallback = args.tp_size < 4 ? memory.graph_max_bs_small_tp : memory.graph_max_bs;
+  out.graph_max_bs = {args.cuda_graph_max_bs.value_or(fallback), given || args.cuda_graph_max_bs.has_value()};
+  if (decode_graphs_disabled(args) || !out.decode_reachable) return {};
+  std::vector<std::int64_t> sizes;
+  if (given) {
+    sizes = *args.cuda_graph_bs;
+    std::sort(sizes.begin(), sizes.end());
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    out.graph_max_bs.value = sizes.back();
+  } else {
+    auto generated = out.generation->graphs.decode_capture_sizes(out.graph_max_bs.value, out.speculates,
+                                                                 args.disable_cuda_graph_padding);
+    if (!generated) return tl::unexpected(generated.error());
+    sizes = std::move(*generated);
+  }
+  if (!sizes.empty() && sizes.front() < 1)
+    return fail(ErrorKind::bad_input, fmt::format("--cuda-graph-bs {}: a batch size must be at least 1", sizes.front()));
+  if (!sizes.empty() && sizes.back() > kMaxCaptureSize)
+    return fail(ErrorKind::bad_input, fmt::format("--cuda-graph-bs {}: larger than {}", sizes.back(), kMaxCaptureSize));
+  const bool whole_pool = out.generation->requests.pool_is_not_divided && args.max_running_requests;
+  CaptureFilter filter;
+  filter.decode_bs = sizes;
+  filter.req_to_token_pool_size = whole_pool ? *args.max_running_requests : out.requests_per_dp_rank.value;
+  filter.num_tokens_per_bs = out.num_tokens_per_bs;
+  filter.require_gathered_buffer = out.require_gathered_buffer;
+  filter.attn_tp_size = out.topology.attn_tp_size;
+  filter.attn_cp_size = out.topology.attn_cp_size;
+  filter.enable_two_batch_overlap = args.enable_two_batch_overlap;
+  if (sizes.empty() || filter.req_to_token_pool_size < 1) return {};
+  auto captured = out.generation->graphs.batch_sizes_to_capture(filter);
+  if (captured) {
+    out.capture_bs = std::move(*captured);
+  } else {
+    reject(out, "start", "graph capture sizes", captured.error(),
+           fmt::format("no size of --cuda-graph-bs gives tokens that are a multiple of attn_tp_size = {}: add {}",
+                       out.topology.attn_tp_size, out.topology.attn_tp_size));
+  }
+  return {};
+}
+
+DispatchType dispatch_type(const Deployment& out) {
+  const auto type = parse_dispatch_type(out.args.flashinfer_a2a_dispatch_type.value_or("bf16"));
+  return type ? *type : DispatchType::bf16;  // "auto" resolves to bf16 unless the model is quantised: never larger
+}
+
+Result<void> resolve_capacity(Deployment& out) {
+  const ServerArgs& args = out.args;
+  const CapacityRules& rules = out.generation->capacity;
+  const std::optional<std::string_view> env = out.env.get(kCapVariable);
+  const int ep_size = static_cast<int>(out.topology.ep_size);
+  out.max_num_tokens = rules.max_num_tokens(env, args.chunked_prefill_size, ep_size);
+  const std::string_view times = out.generation->capacity.max_num_tokens == max_num_tokens_pr14668 ? " x ep_size" : "";
+  if (env && int_env_or(env, -1) == int_env_or(env, -2)) {
+    out.max_num_tokens_source = fmt::format("{}={}{}", kCapVariable, *env, times);
+  } else if (rules.max_num_tokens == max_num_tokens_pr26643) {
+    out.max_num_tokens_source = "default: max(chunked_prefill_size per DP rank, 4096)";
+  } else {
+    out.max_num_tokens_source =
+        fmt::format("default: {}{}", rules.max_num_tokens == max_num_tokens_pr14668 ? "1024" : "4096", times);
+  }
+  if (!out.model) return {};
+  CapacityInputs in;
+  in.env = env;
+  in.chunked_prefill_size = args.chunked_prefill_size;
+  in.ep_size = ep_size;
+  in.hidden_size = out.model->hidden_size;
+  in.top_k = out.model->top_k;
+  if (args.speculative_algorithm) in.speculative_algorithm = *args.speculative_algorithm;
+  in.moe_nvfp4_dispatch = out.env.get_bool("SGLANG_MOE_NVFP4_DISPATCH", false);
+  in.dispatch_type = dispatch_type(out);
+  auto sized = capacity(rules, in);
+  if (!sized) return tl::unexpected(sized.error());
+  out.capacity = *sized;
+  return {};
+}
+
+// What FlashInfer refuses in every dispatch, whatever the batch (a call of one token in an ample workspace).
+void resolve_launch_error(Deployment& out) {
+  const FlashInferLimits& flashinfer = limits(out.generation->capacity.flashinfer);
+  const int ep_size = static_cast<int>(out.topology.ep_size);
+  std::string fix = fmt::format("FlashInfer {} has a limit of {} ranks", flashinfer.tag, flashinfer.max_ranks);
+  Result<void> checked = {};
+  if (ep_size > flashinfer.max_ranks) {
+    checked = fail(ErrorKind::runtime_error,
+                   fmt::format("Check failed: epSize must be in the range (0, {}], got {}", flashinfer.max_ranks, ep_size));
+  } else if (out.model && out.capacity) {
+    const std::vector<std::int64_t> bytes = payload_bytes_per_token(dispatch_type(out), out.model->hidden_size,
+                                                                    out.model->top_k);
+    std::vector<Payload> payloads;
+    for (const std::int64_t b : bytes) payloads.push_back({b, 1});
+    const int top_k = static_cast<int>(std::min<std::int64_t>(out.model->top_k, 1 << 20));
+    const DispatchCall call{.ep_size = ep_size,
+                            .ep_rank = 0,
+                            .runtime_max_tokens_per_rank = 1,
+                            .max_num_tokens = 1,
+                            .workspace_bytes_per_rank = std::int64_t{1} << 50,
+                            .top_k = top_k,
+                            .num_experts = out.model->num_experts + out.args.ep_num_redundant_experts,
+                            .payloads = payloads};
+    checked = check_dispatch_op(flashinfer, call);
+    if (checked) checked = check_dispatch_launch(flashinfer, top_k, ep_size);
+    fix = fmt::format("top_k {} and {} experts over {} ranks need another FlashInfer than the pinned {}, or another "
+                      "--moe-a2a-backend",
+                      out.model->top_k, call.num_experts, ep_size, flashinfer.tag);
+  }
+  if (!checked) out.launch_error = Rejection{"first_forward", "FlashInfer dispatch", checked.error(), fix};
+}
+
+// Runs the rule for every bucket as SGLang does at capture: is_extend forced off, the same list on every rank.
+void capture_graphs(Deployment& out) {
+  const auto ep_ranks = static_cast<std::size_t>(out.topology.tp_size);
+  std::vector<std::int64_t> list;
+  for (const std::int64_t bs : out.capture_bs) {
+    const CaptureTokenList tokens = out.generation->graphs.capture_token_list(
+        out.require_mlp_tp_gather, out.require_attn_tp_gather, out.topology.attn_dp_size, bs, out.num_tokens_per_bs);
+    list.assign(static_cast<std::size_t>(tokens.entries), tokens.num_tokens);
+    std::vector<SizingDecision> baked;
+    for (std::size_t rank = 0; rank < ep_ranks; ++rank) {
+      if (rank > 0 && !out.rule) {  // built-in rules do not look at ep_rank
+        baked.push_back(baked.back());
+        continue;
+      }
+      RankView view = out.base_view(static_cast<int>(rank));
+      view.capture = true;
+      view.rows = tokens.num_tokens / out.topology.attn_tp_size;
+      if (tokens.dispatch_sees_it && tokens.entries > 0) view.dp_global = std::span<const std::int64_t>(list);
+      Result<SizingDecision> sized = out.size(view);
+      if (!sized) {  // a cap assertion shows as R above the cap; anything else stops the start
+        view.max_num_tokens = std::numeric_limits<std::int64_t>::max();
+        Error error = sized.error();
+        sized = out.size(view);
+        if (!sized) {
+          reject(out, "start", "graph capture", std::move(error), "see the assertion's own text");
+          out.capture_bs.clear();
+          out.baked.clear();
+          return;
+        }
+      }
+      baked.push_back(*sized);
+    }
+    out.baked.push_back(std::move(baked));
+  }
+}
+
+// Before #35758's branch point the list is a class attribute that does not exist until somebody assigns it.
+LeftoverList leftover_list(const Deployment& out) {
+  const bool unassigned_at_first = out.generation->date < "2026-08-23";
+  if (out.capture_bs.empty()) return unassigned_at_first ? LeftoverList::unassigned : LeftoverList::none;
+  const CaptureTokenList tokens =
+      out.generation->graphs.capture_token_list(out.require_mlp_tp_gather, out.require_attn_tp_gather,
+                                                out.topology.attn_dp_size, out.capture_bs.front(), out.num_tokens_per_bs);
+  return tokens.dispatch_sees_it && tokens.entries > 0 ? LeftoverList::captured : LeftoverList::none;
+}
+
+void check_cutedsl(Deployment& out) {
+  const std::int64_t decode_graph_tokens =
+      decode_graphs_disabled(out.args) ? 0
+                                       : out.graph_max_bs.value * std::max<std::int64_t>(
+                                             out.args.speculative_num_draft_tokens.value_or(1), 1);
+  const auto error = check_cutedsl_token_budget(*out.generation->start, out.args, out.env, decode_graph_tokens, 0);
+  if (!error) return;
+  reject(out, "start", "_validate_cutedsl_a2a_token_budget", *error,
+         fmt::format("raise {} or lower --max-prefill-tokens {}", kCapVariable, out.args.max_prefill_tokens));
+}
+
+Result<void> resolve_backend(Deployment& out, const DeploymentInputs& inputs) {
+  out.uses_flashinfer = out.args.moe_a2a_backend == "flashinfer";
+  out.has_static_cap = find_static_cap(out.args.moe_a2a_backend) != nullptr;
+  if (!out.uses_flashinfer) return {};
+  if (!inputs.has_flashinfer_dispatcher)
+    reject(out, "start", "argparse", Error{ErrorKind::parse_error, "argument --moe-a2a-backend: invalid choice: 'flashinfer'"},
+           "SGLang has a FlashInfer dispatcher from #14668 (2026-01-24) on");
+  if (auto ok = resolve_capacity(out); !ok) return ok;
+  resolve_launch_error(out);
+  check_cutedsl(out);
+  capture_graphs(out);
+  out.leftover = leftover_list(out);
+  if (out.launch_error && !out.capture_bs.empty())
+    reject(out, "start", "graph capture", out.launch_error->error, out.launch_error->fix);
+  return {};
+}
+
+}  // namespace
+
+RankView Deployment::base_view(int ep_rank) const {
+  RankView view;
+  view.ep_size = static_cast<int>(topology.ep_size);
+  view.ep_rank = ep_rank;
+  view.require_mlp_tp_gather = gather_row == GatherRow::dp_size_is_1 ? GatherPredicate::raises
+                               : require_mlp_tp_gather               ? GatherPredicate::yes
+                                                                     : GatherPredicate::no;
+  view.enable_dp_attention = args.enable_dp_attention;
+  view.attn_tp_size = static_cast<int>(topology.attn_tp_size);
+  view.max_num_tokens = max_num_tokens;
+  return view;
+}
+
+Result<std::unique_ptr<Deployment>> resolve_deployment(const DeploymentInputs& inputs) {
+  const ServerArgs& given = inputs.args;
+  for (const auto& [flag, value] : {std::pair{"--tp-size", given.tp_size}, std::pair{"--dp-size", given.dp_size},
+                                    std::pair{"--ep-size", given.ep_size}, std::pair{"--attn-cp-size", given.attn_cp_size}})
+    if (value < 1 || value > kMaxWorld)
+      return fail(ErrorKind::bad_input, fmt::format("{} {}: must be between 1 and {}", flag, value, kMaxWorld));
+
+  auto out = std::make_unique<Deployment>();
+  const MemoryDefaults& memory = memory_defaults(inputs.gpu_memory_gib);
+  ServerArgs args = given;
+  out->prefill_tokens.is_explicit = args.chunked_prefill_size.has_value();
+  if (!args.chunked_prefill_size) args.chunked_prefill_size = memory.chunked_prefill_size;
+  out->generation = inputs.generation;
+  out->model = inputs.model;
+  out->rule = inputs.rule;
+  StartOutcome start = start_up(*inputs.generation->start, std::move(args), inputs.env);
+  out->args = std::move(start.args);
+  out->env = std::move(start.env);
+  if (start.error) reject(*out, "start", start.error->handler, start.error->error, fix_for_start(*start.error));
+  if (auto ok = resolve_topology(*out); !ok) return tl::unexpected(ok.error());
+  out->skip_all_gather = out->env.get_bool("SGLANG_SCHEDULER_SKIP_ALL_GATHER", false);
+  resolve_gather(*out, out->env.get_bool("SGLANG_MORI_RECV_BOUND", false));
+  resolve_speculation(*out);
+  resolve_limits(*out);
+  if (auto ok = resolve_graphs(*out, memory); !ok) return tl::unexpected(ok.error());
+  if (auto ok = resolve_backend(*out, inputs); !ok) return tl::unexpected(ok.error());
+  return out;
+}
+
+}  // namespace a2asim

@@ -1,0 +1,86 @@
+// launch_verdicts.jsonl and launch_verdicts_skip.jsonl: whole commands, judged end to end by the real chain of each
+// version. A row is met when the verdict is the row's (or one of `accept`), the numbers that the row knows are equal,
+// and a disagreement is found in at least one of the row's phases with a witness of unequal R.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/check.h"
+#include "model/launch_command.h"
+#include "tests/golden/table.h"
+
+namespace a2asim::golden {
+namespace {
+
+Result<CheckReport> check_row(Fields& in) {
+  const auto match = find_generation(in.get<std::string>("generation"));
+  if (!match) return tl::unexpected(match.error());
+  auto command = parse_launch_command(in.get<std::string>("command"));
+  if (!command) return tl::unexpected(command.error());
+  DeploymentInputs inputs;
+  inputs.generation = match->generation;
+  inputs.has_flashinfer_dispatcher = match->has_flashinfer_dispatcher;
+  inputs.env = command->env;
+  for (const auto& [key, value] : in.at("env").items()) inputs.env.set(key, value.get<std::string>());
+  inputs.model = ModelShape{in.get<std::int64_t>("num_experts"), in.get<std::int64_t>("top_k"),
+                            in.get<std::int64_t>("hidden_size")};
+  auto parsed = parse_server_args(match->generation->start->flags, command->argv, ParseMode::lenient);
+  if (!parsed) {
+    if (parsed.error().kind != ErrorKind::parse_error) return tl::unexpected(parsed.error());
+    CheckReport rejected;  // argparse itself refuses
+    rejected.verdict = Verdict::rejected;
+    return rejected;
+  }
+  inputs.args = parsed->args;
+  auto deployment = resolve_deployment(inputs);
+  if (!deployment) return tl::unexpected(deployment.error());
+  return check_deployment(**deployment);
+}
+
+// The phases in which ranks disagree with a witness of unequal R.
+json disagreeing_phases(const CheckReport& report) {
+  json phases = json::array();
+  for (const CheckFinding& finding : report.findings) {
+    if (finding.id != name(FindingKind::geometry_disagreement) || !finding.witness) continue;
+    const auto& r = finding.witness->runtime_max_tokens_per_rank;
+    if (std::any_of(r.begin(), r.end(), [&](const auto& value) { return value != r.front(); }))
+      phases.push_back(std::string(name(finding.phase)));
+  }
+  return phases;
+}
+
+bool contains(const json& list, const json& value) { return std::find(list.begin(), list.end(), value) != list.end(); }
+
+}  // namespace
+
+json answer_launch_verdicts(Fields& in, const json&) {
+  const Result<CheckReport> report = check_row(in);
+  if (!report) return json{{"error", fmt::format("{}: {}", name(report.error().kind), report.error().message)}};
+  json out = {{"verdict", std::string(name(report->verdict))},
+              {"phases", disagreeing_phases(*report)},
+              {"max_num_tokens", nullptr},
+              {"workspace_bytes_per_rank", nullptr}};
+  if (report->capacity) out["max_num_tokens"] = report->capacity->max_num_tokens;
+  if (report->workspace_known) out["workspace_bytes_per_rank"] = report->capacity->workspace_bytes_per_rank;
+  return json{{"out", out}};
+}
+
+std::optional<std::string> mismatch_launch_verdicts(const json& ours, const json& row) {
+  if (ours.contains("error")) return "ours cannot use the command: " + ours.at("error").get<std::string>();
+  const json& out = row.at("out");
+  const json& mine = ours.at("out");
+  const json accept = out.contains("accept") ? out.at("accept") : json::array({out.at("verdict")});
+  if (!contains(accept, mine.at("verdict")))
+    return fmt::format("verdict {} where the row has {}: {}", mine.at("verdict").dump(), accept.dump(),
+                       out.value("why", std::string()));
+  for (const char* number : {"max_num_tokens", "workspace_bytes_per_rank"})
+    if (!out.at(number).is_null() && out.at(number) != mine.at(number))
+      return fmt::format("{} {} where the row has {}", number, mine.at(number).dump(), out.at(number).dump());
+  if (mine.at("verdict") != "disagrees") return std::nullopt;
+  const json& phases = mine.at("phases");
+  if (std::none_of(phases.begin(), phases.end(), [&](const json& phase) { return contains(out.at("phases"), phase); }))
+    return fmt::format("disagreement shown in {} where the row has {}", phases.dump(), out.at("phases").dump());
+  return std::nullopt;
+}
+
+}  // namespace a2asim::golden
