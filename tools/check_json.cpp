@@ -65,7 +65,7 @@ std::string check_as_json(const CheckReport& report) {
                     {"engine", "sglang"},
                     {"generation", report.generation == nullptr ? Json() : Json(report.generation->name)},
                     {"backend", report.backend},
-                    {"topology", topology(report.topology)},
+                    {"topology", report.backend.empty() ? Json() : topology(report.topology)},
                     {"capacity", capacity(report)},
                     {"verdict", name(report.verdict)},
                     {"findings", findings}});

@@ -14,15 +14,15 @@ constexpr std::size_t kScreen_lines = 24;
 constexpr std::size_t kLabelWidth = 12;
 
 // How many lines each part of a finding may take on one screen; --verbose lifts them. With the head and a last line
-// they add up to at most kScreen_lines.
+// they leave `why` at least six; it takes what the others do not need.
 struct Limits {
   std::size_t what = 2;
   std::size_t ranks = 5;
   std::size_t hardware = 2;
-  std::size_t why = 5;
   std::size_t fix = 3;
+  std::size_t all = kScreen_lines;
 };
-constexpr Limits kUnlimited = {1000, 1000, 1000, 1000, 1000};
+constexpr Limits kUnlimited = {1000, 1000, 1000, 1000, 100000};
 
 std::string_view sentence(Verdict verdict) {
   switch (verdict) {
@@ -53,32 +53,32 @@ std::string_view colour_of(Severity severity) {
   return severity == Severity::error ? "1;31" : severity == Severity::warning ? "1;33" : "1";
 }
 
+std::string version_words(const Generation& generation) {
+  return fmt::format("sglang {} ({}), FlashInfer {}", generation.name, generation.date,
+                     limits(generation.capacity.flashinfer).tag);
+}
+
 std::string topology_words(const CheckReport& report) {
   const Topology& t = report.topology;
-  std::string out = fmt::format("tp {}, dp {}, ep {}", t.tp_size, t.dp_size, t.ep_size);
+  std::string out = fmt::format("all-to-all {}; tp {}, dp {}, ep {}", report.backend, t.tp_size, t.dp_size, t.ep_size);
   if (t.attn_tp_size > 1) out += fmt::format(", attn_tp {}", t.attn_tp_size);
   if (t.attn_cp_size > 1) out += fmt::format(", attn_cp {}", t.attn_cp_size);
   if (t.moe_dense_tp_size) out += fmt::format(", moe_dense_tp {}", *t.moe_dense_tp_size);
-  return out + (t.enable_dp_attention ? ", DP attention" : "") + "; all-to-all: " + report.backend;
+  return out + (t.enable_dp_attention ? ", DP attention" : "");
 }
 
 std::string capacity_words(const CheckReport& report) {
   if (!report.capacity) return report.capacity_source;
-  std::string out =
-      fmt::format("max_num_tokens {} a rank ({})", report.capacity->max_num_tokens, report.capacity_source);
-  if (!report.workspace_known) return out + "; workspace unknown without the model's shape";
-  const std::int64_t bytes = report.capacity->workspace_bytes_per_rank;
-  return out + fmt::format("; workspace {} a rank", bytes_in_words(bytes));
+  const std::string workspace = report.workspace_known
+                                    ? bytes_in_words(report.capacity->workspace_bytes_per_rank) + " a rank"
+                                    : "unknown without the model's shape";
+  return fmt::format("max_num_tokens {} a rank, workspace {}; {}", report.capacity->max_num_tokens, workspace,
+                     report.capacity_source);
 }
 
-void add_labelled(std::vector<std::string>& lines, std::string_view label, const std::vector<std::string>& texts,
+// `label` before the first line, the others below it.
+void add_labelled(std::vector<std::string>& lines, std::string_view label, std::vector<std::string> body,
                   std::size_t limit) {
-  std::vector<std::string> body;
-  for (const std::string& text : texts) {
-    for (std::string& line : wrap(text, kWidth - kLabelWidth, body.empty() && texts.size() == 1 ? 0 : 2)) {
-      body.push_back(std::move(line));
-    }
-  }
   if (body.size() > limit) {
     body.resize(limit);
     body.back() = cut(body.back(), kWidth - kLabelWidth - 3) + " ..";
@@ -86,6 +86,14 @@ void add_labelled(std::vector<std::string>& lines, std::string_view label, const
   for (std::size_t at = 0; at < body.size(); ++at) {
     lines.push_back(fmt::format("  {:<{}}{}", at == 0 ? label : "", kLabelWidth - 2, body[at]));
   }
+}
+
+std::vector<std::string> wrapped(const std::vector<std::string>& texts, std::size_t hang) {
+  std::vector<std::string> body;
+  for (const std::string& text : texts) {
+    for (std::string& line : wrap(text, kWidth - kLabelWidth, hang)) body.push_back(std::move(line));
+  }
+  return body;
 }
 
 std::string size_of(const CheckWitness& witness, std::size_t rank) {
@@ -129,34 +137,42 @@ std::string title(const CheckFinding& finding, bool colour) {
          fmt::format(": {} {}", finding.id, phase);
 }
 
-std::vector<std::string> in_full(const CheckFinding& finding, const Limits& limits, bool colour) {
+std::vector<std::string> in_full(const CheckFinding& finding, const Limits& limits, std::size_t lines_above,
+                                 bool colour) {
   std::vector<std::string> lines = {title(finding, colour)};
-  add_labelled(lines, "what", {finding.message}, limits.what);
+  add_labelled(lines, "what", wrapped({finding.message}, 0), limits.what);
   if (finding.witness) add_labelled(lines, "witness", witness_table(*finding.witness, limits.ranks), limits.ranks + 1);
-  if (!finding.consequence.empty()) add_labelled(lines, "hardware", {finding.consequence}, limits.hardware);
-  if (!finding.chain.empty()) add_labelled(lines, "why", finding.chain, limits.why);
-  if (!finding.fix.empty()) add_labelled(lines, "fix", {finding.fix}, limits.fix);
+  if (!finding.consequence.empty()) {
+    add_labelled(lines, "hardware", wrapped({finding.consequence}, 0), limits.hardware);
+  }
+  std::vector<std::string> fix;
+  if (!finding.fix.empty()) add_labelled(fix, "fix", wrapped({finding.fix}, 0), limits.fix);
+  if (!finding.chain.empty()) {
+    const std::size_t taken = lines_above + lines.size() + fix.size() + 1;  // 1: the line that says what is left out
+    add_labelled(lines, "why", wrapped(finding.chain, 2), limits.all - taken);
+  }
+  lines.insert(lines.end(), fix.begin(), fix.end());
   return lines;
 }
 
 std::vector<std::string> head(const CheckReport& report, const TextStyle& style) {
   std::string word(name(report.verdict));
   std::ranges::transform(word, word.begin(),
-                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-  std::vector<std::string> lines = {painted(word, colour_of(report.verdict), style.colour) + ": " +
-                                    std::string(sentence(report.verdict))};
+                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  std::vector<std::string> lines = {
+      fmt::format("{}: {}", painted(word, colour_of(report.verdict), style.colour), sentence(report.verdict))};
   std::vector<std::string> facts;
-  if (report.generation != nullptr) {
-    facts.push_back(fmt::format("sglang {} ({}), FlashInfer {}; ", report.generation->name, report.generation->date,
-                                limits(report.generation->capacity.flashinfer).tag));
+  if (report.generation != nullptr) facts.push_back(version_words(*report.generation));
+  if (!report.backend.empty()) facts.push_back(topology_words(report));
+  facts.push_back(capacity_words(report));
+  for (const std::string& fact : facts) {
+    if (fact.empty()) continue;
+    if (!style.verbose) {
+      lines.push_back("  " + cut(fact, kWidth - 2));
+    } else {
+      for (const std::string& line : wrap(fact, kWidth - 2, 2)) lines.push_back("  " + line);
+    }
   }
-  const std::string first = (facts.empty() ? "" : facts[0]) + topology_words(report);
-  for (std::string& line : wrap(first, kWidth - 2, 2)) lines.push_back("  " + std::move(line));
-  const std::string capacity = capacity_words(report);
-  if (!capacity.empty()) {
-    for (std::string& line : wrap(capacity, kWidth - 2, 2)) lines.push_back("  " + std::move(line));
-  }
-  if (!style.verbose && lines.size() > 4) lines.resize(4);
   return lines;
 }
 
@@ -168,7 +184,8 @@ std::string joined(const std::vector<std::string>& lines) {
 
 std::string everything(const CheckReport& report, const TextStyle& style) {
   std::string out = joined(head(report, style));
-  for (const CheckFinding& finding : report.findings) out += '\n' + joined(in_full(finding, kUnlimited, style.colour));
+  for (const CheckFinding& finding : report.findings)
+    out += '\n' + joined(in_full(finding, kUnlimited, 0, style.colour));
   return out;
 }
 
@@ -176,7 +193,7 @@ std::string one_screen(const CheckReport& report, const TextStyle& style) {
   std::vector<std::string> lines = head(report, style);
   std::size_t shown = 0;
   if (!report.findings.empty() && report.findings[0].severity != Severity::note) {
-    for (std::string& line : in_full(report.findings[shown++], Limits{}, style.colour))
+    for (std::string& line : in_full(report.findings[shown++], Limits{}, lines.size(), style.colour))
       lines.push_back(std::move(line));
   }
   for (; shown < report.findings.size(); ++shown) {
@@ -195,8 +212,7 @@ std::string one_screen(const CheckReport& report, const TextStyle& style) {
     for (std::string& line : brief) lines.push_back(std::move(line));
   }
   if (shown < report.findings.size()) {
-    lines.push_back(
-        fmt::format("({} more: --verbose shows everything)", counted(report.findings.size() - shown, "finding")));
+    lines.push_back(fmt::format("({} more: --verbose shows everything)", report.findings.size() - shown));
   }
   return joined(lines);
 }

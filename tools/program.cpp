@@ -77,6 +77,7 @@ int parse_and_run(CLI::App& program, CommandLine& line, std::vector<std::string>
   } catch (const CLI::ParseError& error) {
     return say_unusable(io, where, describe(error, where));
   }
+  if (!line.run) return say_unusable(io, where, "no command: `a2asim --help` lists them");
   const Result<int> exit_code = line.run(io);
   return exit_code ? *exit_code : say_unusable(io, where, exit_code.error().message);
 }
@@ -95,7 +96,7 @@ int run_program(const std::vector<std::string>& args, Io& io) {
                      "a2asim");
     program.formatter(std::make_shared<HelpFormatter>());
     program.set_version_flag("--version", std::string(program_version()));
-    program.require_subcommand(1);
+    program.require_subcommand(0, 1);  // none at all: said below
     program.footer(kFooter);
     for (const AddCommand add : commands()) add(program, line);
     return parse_and_run(program, line, {args.begin(), end}, io);
