@@ -156,6 +156,12 @@ bool is_eagle_like(std::optional<std::string_view> speculative_algorithm) {
 }
 
 Result<Capacity> capacity(const CapacityRules& rules, const CapacityInputs& inputs) {
+  constexpr std::int64_t kMaxShape = std::int64_t{1}
+                                     << 30;  // far beyond any model; keeps the bytes of a token in int64
+  if (inputs.hidden_size < 1 || inputs.hidden_size > kMaxShape || inputs.top_k < 1 || inputs.top_k > kMaxShape)
+    return fail(ErrorKind::bad_input,
+                fmt::format("hidden_size {} and top_k {} must be in 1..{}; check the model's shape", inputs.hidden_size,
+                            inputs.top_k, kMaxShape));
   const auto bytes = [&](DispatchType type) {
     return dispatch_bytes_per_token(type, inputs.hidden_size, inputs.top_k);
   };

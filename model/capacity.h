@@ -112,7 +112,7 @@ struct Capacity {
   bool operator==(const Capacity&) const = default;
 };
 
-// bad_input when the workspace does not fit int64 (only absurd settings get there).
+// bad_input when hidden_size or top_k are not positive, or the workspace does not fit int64.
 Result<Capacity> capacity(const CapacityRules& rules, const CapacityInputs& inputs);
 
 // --- FlashInfer's own checks ---------------------------------------------------------------------------------------

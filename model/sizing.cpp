@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+// Rules run millions of times a second and hardly ever fail: the texts of the errors stay out of their way.
+#define A2ASIM_COLD [[gnu::cold, gnu::noinline]]
+
 namespace a2asim {
 namespace {
 
@@ -24,72 +27,66 @@ SizingDecision without_dummy_token(const RankView& view) {
   return decision;
 }
 
-SizingDecision choose(SizingDecision decision, SizingBranch branch, std::int64_t tokens) {
+void choose(SizingDecision& decision, SizingBranch branch, std::int64_t tokens) {
   decision.branch = branch;
   decision.runtime_max_tokens_per_rank = tokens;
-  return decision;
 }
 
 // From #25685 on: a list of one entry is only the local count, so it says nothing about the peers.
 bool has_global_list(const RankView& view) { return view.dp_global && view.dp_global->size() > 1; }
 
-std::int64_t max_of_list(const RankView& view) { return std::ranges::max(*view.dp_global); }
-
-SizingDecision list_or_rows(const RankView& view, const SizingDecision& decision) {
-  if (has_global_list(view)) return choose(decision, SizingBranch::max_of_list, max_of_list(view));
-  return choose(decision, SizingBranch::local_rows, decision.dispatched_rows);
+void choose_list_or_rows(SizingDecision& decision, const RankView& view) {
+  if (has_global_list(view))
+    choose(decision, SizingBranch::max_of_list, std::ranges::max(*view.dp_global));
+  else
+    choose(decision, SizingBranch::local_rows, decision.dispatched_rows);
 }
 
 // #22669: the dummy row needs a slot even where the list says zero.
-SizingDecision at_least_one_with_dummy(SizingDecision decision) {
-  if (decision.has_dummy_token)
-    decision.runtime_max_tokens_per_rank = std::max<std::int64_t>(decision.runtime_max_tokens_per_rank, 1);
-  return decision;
+void raise_to_dummy_token(SizingDecision& decision) {
+  if (decision.has_dummy_token && decision.runtime_max_tokens_per_rank < 1) decision.runtime_max_tokens_per_rank = 1;
 }
 
-// #27945 to #22394: list, else the static cap where nobody gathers, else the rows. The predicate is asked last and
+// #27945 to #22394: list, else the static cap where nobody gathers, else the rows. The predicate is asked last, and
 // raises only where it is asked.
-Decision list_cap_or_rows(const RankView& view, const SizingDecision& decision, bool cap_allowed) {
-  if (!has_global_list(view) && view.ep_size > 1 && cap_allowed) {
-    if (view.require_mlp_tp_gather == GatherPredicate::raises)
-      return fail(ErrorKind::assertion_error, "dp_size must be greater than 1");
-    if (view.require_mlp_tp_gather == GatherPredicate::no)
-      return choose(decision, SizingBranch::static_cap, view.max_num_tokens);
-  }
-  return list_or_rows(view, decision);
-}
-
-std::string python_list(const std::optional<std::span<const std::int64_t>>& list) {
-  return list ? fmt::format("[{}]", fmt::join(*list, ", ")) : "None";
+Decision list_cap_or_rows(SizingDecision decision, const RankView& view, bool cap_allowed) {
+  const bool asks = !has_global_list(view) && view.ep_size > 1 && cap_allowed;
+  if (asks && view.require_mlp_tp_gather == GatherPredicate::raises)
+    return fail(ErrorKind::assertion_error, "dp_size must be greater than 1");
+  if (asks && view.require_mlp_tp_gather == GatherPredicate::no)
+    choose(decision, SizingBranch::static_cap, view.max_num_tokens);
+  else
+    choose_list_or_rows(decision, view);
+  raise_to_dummy_token(decision);
+  return decision;
 }
 
 // #30450: the rows of one rank say nothing about its peers under DP attention.
-Decision asserted_list_or_rows(const RankView& view, const SizingDecision& decision) {
-  if (!has_global_list(view) && view.enable_dp_attention && view.ep_size > 1)
-    return fail(ErrorKind::assertion_error,
-                fmt::format("FlashInfer A2A: DP attention reached the x.shape[0] fallback with ep_size={} > 1 "
-                            "(dp_global={}); runtime_max_tokens_per_rank would not be rank-invariant.",
-                            view.ep_size, python_list(view.dp_global)));
-  return list_or_rows(view, decision);
+bool rows_would_differ(const RankView& view) {
+  return !has_global_list(view) && view.enable_dp_attention && view.ep_size > 1;
 }
 
-Decision assert_rows_fit(const SizingDecision& decision) {
-  if (decision.runtime_max_tokens_per_rank < decision.dispatched_rows)
-    return fail(ErrorKind::assertion_error,
-                fmt::format("runtime_max_tokens_per_rank={} < x.shape[0]={}: MoeAlltoAll recv buffer would overflow.",
-                            decision.runtime_max_tokens_per_rank, decision.dispatched_rows));
-  return decision;
+A2ASIM_COLD tl::unexpected<Error> not_rank_invariant(const RankView& view) {
+  const std::string list = view.dp_global ? fmt::format("[{}]", fmt::join(*view.dp_global, ", ")) : "None";
+  return fail(ErrorKind::assertion_error,
+              fmt::format("FlashInfer A2A: DP attention reached the x.shape[0] fallback with ep_size={} > 1 "
+                          "(dp_global={}); runtime_max_tokens_per_rank would not be rank-invariant.",
+                          view.ep_size, list));
 }
 
-Decision assert_fits_workspace(const RankView& view, const SizingDecision& decision) {
-  if (decision.runtime_max_tokens_per_rank > view.max_num_tokens)
-    return fail(ErrorKind::assertion_error,
-                fmt::format("FlashInfer A2A runtime token geometry exceeds its fixed workspace: "
-                            "runtime_max_tokens_per_rank={} > max_num_tokens={}. Increase "
-                            "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK to cover the largest mixed prefill and "
-                            "speculative-verify batch.",
-                            decision.runtime_max_tokens_per_rank, view.max_num_tokens));
-  return decision;
+A2ASIM_COLD tl::unexpected<Error> rows_overflow(const SizingDecision& decision) {
+  return fail(ErrorKind::assertion_error,
+              fmt::format("runtime_max_tokens_per_rank={} < x.shape[0]={}: MoeAlltoAll recv buffer would overflow.",
+                          decision.runtime_max_tokens_per_rank, decision.dispatched_rows));
+}
+
+A2ASIM_COLD tl::unexpected<Error> exceeds_workspace(const SizingDecision& decision, std::int64_t max_num_tokens) {
+  return fail(ErrorKind::assertion_error,
+              fmt::format("FlashInfer A2A runtime token geometry exceeds its fixed workspace: "
+                          "runtime_max_tokens_per_rank={} > max_num_tokens={}. Increase "
+                          "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK to cover the largest mixed prefill and "
+                          "speculative-verify batch.",
+                          decision.runtime_max_tokens_per_rank, max_num_tokens));
 }
 
 std::int64_t num_allgather_sources(const RankView& view) {
@@ -116,7 +113,9 @@ Decision allgather_prefill(const RankView& view) {
                 fmt::format("FlashInfer WideEP prefill AG local source geometry mismatch: source_sizes[{}]={} != "
                             "hidden_states.shape[0]={}.",
                             view.ep_rank, own, view.rows));
-  return choose(without_dummy_token(view), SizingBranch::allgather_prefill, 0);
+  SizingDecision decision = without_dummy_token(view);
+  choose(decision, SizingBranch::allgather_prefill, 0);
+  return decision;
 }
 
 }  // namespace
@@ -140,45 +139,58 @@ std::string_view text(SizingBranch branch) {
 }
 
 Decision sizing_pr14668(const RankView& view) {
-  const SizingDecision decision = with_dummy_token(view);
-  if (!view.dp_global) return choose(decision, SizingBranch::local_rows, decision.dispatched_rows);
-  if (view.dp_global->empty()) return fail(ErrorKind::value_error, "max() arg is an empty sequence");
-  return choose(decision, SizingBranch::max_of_list, max_of_list(view));
+  SizingDecision decision = with_dummy_token(view);
+  if (view.dp_global && view.dp_global->empty()) return fail(ErrorKind::value_error, "max() arg is an empty sequence");
+  if (view.dp_global)
+    choose(decision, SizingBranch::max_of_list, std::ranges::max(*view.dp_global));
+  else
+    choose(decision, SizingBranch::local_rows, decision.dispatched_rows);
+  return decision;
 }
 
-Decision sizing_pr25685(const RankView& view) { return list_or_rows(view, with_dummy_token(view)); }
+Decision sizing_pr25685(const RankView& view) {
+  SizingDecision decision = with_dummy_token(view);
+  choose_list_or_rows(decision, view);
+  return decision;
+}
 
 Decision sizing_pr25907(const RankView& view) {
-  return at_least_one_with_dummy(list_or_rows(view, with_dummy_token(view)));
+  SizingDecision decision = with_dummy_token(view);
+  choose_list_or_rows(decision, view);
+  raise_to_dummy_token(decision);
+  return decision;
 }
 
-Decision sizing_pr27945(const RankView& view) {
-  return list_cap_or_rows(view, with_dummy_token(view), true).map(at_least_one_with_dummy);
-}
+Decision sizing_pr27945(const RankView& view) { return list_cap_or_rows(with_dummy_token(view), view, true); }
 
-Decision sizing_pr29461(const RankView& view) {
-  return list_cap_or_rows(view, with_dummy_token(view), !view.capture).map(at_least_one_with_dummy);
-}
+Decision sizing_pr29461(const RankView& view) { return list_cap_or_rows(with_dummy_token(view), view, !view.capture); }
 
 Decision sizing_pr22394(const RankView& view) {
-  return list_cap_or_rows(view, without_dummy_token(view), !view.capture);
+  return list_cap_or_rows(without_dummy_token(view), view, !view.capture);
 }
 
 Decision sizing_pr30450(const RankView& view) {
-  return asserted_list_or_rows(view, without_dummy_token(view)).and_then(assert_rows_fit);
+  SizingDecision decision = without_dummy_token(view);
+  if (rows_would_differ(view)) return not_rank_invariant(view);
+  choose_list_or_rows(decision, view);
+  if (decision.runtime_max_tokens_per_rank < decision.dispatched_rows) return rows_overflow(decision);
+  return decision;
 }
 
 Decision sizing_pr35758(const RankView& view) {
   if (view.extend) return allgather_prefill(view);
-  Decision decision = asserted_list_or_rows(view, without_dummy_token(view));
-  if (!decision) return decision;
-  if (decision->branch == SizingBranch::max_of_list) {
-    const std::int64_t tokens = decision->runtime_max_tokens_per_rank;
-    decision = choose(*decision, SizingBranch::max_of_list_scatter,
-                      tokens / view.attn_tp_size + (tokens % view.attn_tp_size != 0 ? 1 : 0));
+  SizingDecision decision = without_dummy_token(view);
+  if (rows_would_differ(view)) return not_rank_invariant(view);
+  choose_list_or_rows(decision, view);
+  if (decision.branch == SizingBranch::max_of_list) {
+    const std::int64_t tokens = decision.runtime_max_tokens_per_rank;
+    choose(decision, SizingBranch::max_of_list_scatter,
+           tokens / view.attn_tp_size + (tokens % view.attn_tp_size != 0 ? 1 : 0));
   }
-  if (Decision fits = assert_fits_workspace(view, *decision); !fits) return fits;
-  return assert_rows_fit(*decision);
+  if (decision.runtime_max_tokens_per_rank > view.max_num_tokens)
+    return exceeds_workspace(decision, view.max_num_tokens);
+  if (decision.runtime_max_tokens_per_rank < decision.dispatched_rows) return rows_overflow(decision);
+  return decision;
 }
 
 std::vector<std::int64_t> allgather_source_sizes(const RankView& view) {

@@ -138,6 +138,11 @@ TEST_CASE("capacity: settings without sense do not overflow") {
     inputs.env = "1000000000000000";
     CHECK(capacity(rules, inputs).error().kind == ErrorKind::bad_input);
   }
+  inputs.env.reset();
+  inputs.hidden_size = kInt64Max;
+  CHECK(capacity(kJuly, inputs).error().kind == ErrorKind::bad_input);
+  inputs.hidden_size = 0;
+  CHECK(capacity(kJuly, inputs).error().kind == ErrorKind::bad_input);
 }
 
 TEST_CASE("capacity: FlashInfer's limits by version") {

@@ -1,13 +1,13 @@
 // capacity.jsonl: the constructor of FlashinferDispatcher: cap, bytes per token, workspace.
 #include <cstdint>
 
-#include "tests/golden/dispatcher_generations.h"
+#include "tests/golden/generation_of_row.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {
 
 json answer_capacity(Fields& in, const json&) {
-  const DispatcherGeneration& generation = dispatcher_generation(in.get<std::string>("generation"));
+  const Generation& generation = generation_of_row(in.get<std::string>("generation"));
   const auto env = in.get_or_null<std::string>("env");
   const auto algorithm = in.get_or_null<std::string>("speculative_algorithm");
   CapacityInputs inputs;

@@ -3,8 +3,7 @@
 #include <numeric>
 #include <vector>
 
-#include "model/gather_rules.h"
-#include "tests/golden/dispatcher_generations.h"
+#include "tests/golden/generation_of_row.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {
@@ -16,8 +15,8 @@ constexpr std::int64_t kNumExperts = 256;
 
 std::string in_words(const Error& error) { return std::string(name(error.kind)) + ": " + error.message; }
 
-// As pr27945, pr29461 and pr22394 ask it inside dispatch; the rows fix the backend to flashinfer.
-GatherPredicate gather_predicate(Fields& in) {
+// As the dispatcher asks it from pr27945 to pr22394; the rows fix the backend to flashinfer.
+GatherPredicate gather_predicate(const Generation& generation, Fields& in) {
   GatherInputs inputs;
   inputs.enable_dp_attention = in.get<bool>("enable_dp_attention");
   inputs.dp_size = in.get<std::int64_t>("dp_size");
@@ -25,12 +24,12 @@ GatherPredicate gather_predicate(Fields& in) {
   inputs.moe_dense_tp_size = in.get_or_null<std::int64_t>("moe_dense_tp_size");
   inputs.enable_dp_lm_head = in.get<bool>("enable_dp_lm_head");
   inputs.moe_a2a_backend = "flashinfer";
-  const Result<bool> gathers = require_mlp_tp_gather(kGatherRulesPr27945, inputs);
+  const Result<bool> gathers = require_mlp_tp_gather(generation.gather, inputs);
   if (!gathers) return GatherPredicate::raises;
   return *gathers ? GatherPredicate::yes : GatherPredicate::no;
 }
 
-Result<Capacity> capacity_of(const DispatcherGeneration& generation, Fields& in) {
+Result<Capacity> capacity_of(const Generation& generation, Fields& in) {
   std::optional<std::string> env;
   if (const auto value = in.get_or_null<std::int64_t>("env")) env = std::to_string(*value);
   CapacityInputs inputs;
@@ -42,7 +41,7 @@ Result<Capacity> capacity_of(const DispatcherGeneration& generation, Fields& in)
   return capacity(generation.capacity, inputs);
 }
 
-Result<void> flashinfer_checks(const DispatcherGeneration& generation, const RankView& view, const Capacity& cap,
+Result<void> flashinfer_checks(const Generation& generation, const RankView& view, const Capacity& cap,
                                const SizingDecision& decision) {
   constexpr Payload kPayloads[] = {{kHiddenSize, 2}, {kTopK, 4}, {kTopK, 4}};
   DispatchCall call;
@@ -57,7 +56,14 @@ Result<void> flashinfer_checks(const DispatcherGeneration& generation, const Ran
   return check_flashinfer_dispatch(limits(generation.capacity.flashinfer), call);
 }
 
-json answer_dispatch(const DispatcherGeneration& generation, const RankView& view, const Capacity& cap,
+// Whether the dispatcher has the attribute at all, which is when the rows report it.
+bool has_dummy_token_attribute(const Generation& generation) {
+  RankView empty_rank;
+  const auto decision = generation.sizing(empty_rank);
+  return decision && decision->has_dummy_token;
+}
+
+json answer_dispatch(const Generation& generation, const RankView& view, const Capacity& cap,
                      const SizingDecision& decision, std::string_view moe_runner_backend) {
   json out{{"max_num_tokens", cap.max_num_tokens}};
   if (decision.branch == SizingBranch::allgather_prefill) {
@@ -68,7 +74,7 @@ json answer_dispatch(const DispatcherGeneration& generation, const RankView& vie
     return out;
   }
   out["runtime_max_tokens_per_rank"] = decision.runtime_max_tokens_per_rank;
-  if (generation.dummy_token) out["has_dummy_token"] = decision.has_dummy_token;
+  if (has_dummy_token_attribute(generation)) out["has_dummy_token"] = decision.has_dummy_token;
   if (const auto accepted = flashinfer_checks(generation, view, cap, decision); !accepted) {
     out["flashinfer_error"] = in_words(accepted.error());
     return out;
@@ -84,7 +90,7 @@ json answer_dispatch(const DispatcherGeneration& generation, const RankView& vie
 }  // namespace
 
 json answer_sizing(Fields& in, const json&) {
-  const DispatcherGeneration& generation = dispatcher_generation(in.get<std::string>("generation"));
+  const Generation& generation = generation_of_row(in.get<std::string>("generation"));
   const auto dp_global = in.get_or_null<std::vector<std::int64_t>>("dp_global");
   RankView view;
   view.ep_size = in.get<int>("ep_size");
@@ -93,7 +99,7 @@ json answer_sizing(Fields& in, const json&) {
   view.rows = in.get<std::int64_t>("x0");
   view.capture = in.get<bool>("capture");
   view.extend = in.get<bool>("extend");
-  view.require_mlp_tp_gather = gather_predicate(in);
+  view.require_mlp_tp_gather = gather_predicate(generation, in);
   view.enable_dp_attention = in.get<bool>("enable_dp_attention");
   view.attn_tp_size = in.get<int>("attn_tp_size");
   const auto moe_runner_backend = in.get<std::string>("moe_runner_backend");
