@@ -47,7 +47,7 @@ constexpr std::array kRules = {
                kMoriChunk, false, false},
     StartRules{"pr27945", V::june, kJuneBackends, false, true, kCutlassCutedsl, always, CutedslBudget::largest_forward,
                kMoriChunk, false, false},
-    StartRules{"pr29461", V::june29461, kJuneBackends, true, true, kCutlassCutedsl, fp4_quantization,
+    StartRules{"pr29461", V::june29461, kJuneBackends, true, true, kCutlassCutedsl, always,
                CutedslBudget::largest_forward, kMoriPerRank, false, false},
     StartRules{"pr22394", V::june29461, kJuneBackends, true, true, kWithTrtllmRouted, fp4_quantization,
                CutedslBudget::largest_forward, kMoriPerRank, false, false},
