@@ -90,16 +90,16 @@ std::vector<ParallelField> make_parallel_fields() {
 }
 
 void append_field(std::vector<std::string>& argv, const ParallelField& field, const Parallel& parallel) {
-  const auto push = [&](auto&&... values) { (argv.emplace_back(values), ...); };
-  if (field.integer != nullptr && parallel.*field.integer) {
-    push(field.flag, std::to_string(*(parallel.*field.integer)));
-  } else if (field.boolean != nullptr && (parallel.*field.boolean).value_or(false)) {
-    push(field.flag);
-  } else if (field.word != nullptr && parallel.*field.word) {
-    push(field.flag, *(parallel.*field.word));
-  } else if (field.list != nullptr && !(parallel.*field.list).empty()) {
-    push(field.flag);
-    for (const std::int64_t entry : parallel.*field.list) push(std::to_string(entry));
+  if (field.integer != nullptr) {
+    if (const auto& value = parallel.*field.integer)
+      argv.insert(argv.end(), {std::string(field.flag), std::to_string(*value)});
+  } else if (field.boolean != nullptr) {
+    if ((parallel.*field.boolean).value_or(false)) argv.emplace_back(field.flag);
+  } else if (field.word != nullptr) {
+    if (const auto& value = parallel.*field.word) argv.insert(argv.end(), {std::string(field.flag), *value});
+  } else if (const auto& list = parallel.*field.list; !list.empty()) {
+    argv.emplace_back(field.flag);
+    for (const std::int64_t entry : list) argv.push_back(std::to_string(entry));
   }
 }
 

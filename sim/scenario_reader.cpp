@@ -34,11 +34,12 @@ Parallel read_parallel(const Node& node) {
     if (field.boolean != nullptr) parallel.*field.boolean = yaml::read_boolean(*value, path);
     if (field.list != nullptr) parallel.*field.list = yaml::read_integers(*value, path, field.min, field.max);
     if (field.word == nullptr) continue;
-    parallel.*field.word = yaml::read_text(*value, path, true);
-    if (!is_word(*(parallel.*field.word))) {
+    std::string word = yaml::read_text(*value, path, true);
+    if (!is_word(word)) {
       refuse(value->at,
-             fmt::format("{} is {}; give one word of letters, digits and ._/:+=@-", path, yaml::shown(value->text)));
+             fmt::format("{} is {}; give one word of letters, digits and ._/:+=@-", path, yaml::shown(word)));
     }
+    parallel.*field.word = std::move(word);
   }
   return parallel;
 }
@@ -104,6 +105,7 @@ std::vector<ForwardMode> read_modes(const Node& node, std::size_t ranks) {
            fmt::format("mode has {} entries and tokens {}; give one mode, or one a rank", node.items.size(), ranks));
   }
   std::vector<ForwardMode> modes;
+  modes.reserve(ranks);
   for (const Node& item : node.items) modes.push_back(yaml::read_named(item, "mode", step_modes()));
   return modes;
 }
@@ -330,7 +332,7 @@ Scenario read_scenario(const Node& root) {
 }
 
 Result<Scenario> parse_checked(std::string_view text, std::string_view file) {
-  const Scenario scenario = read_scenario(yaml::parse(text));
+  Scenario scenario = read_scenario(yaml::parse(text));
   if (scenario.parallel) {
     const auto ranks = check_ranks(scenario, file, scenario.parallel->attn_dp_size(), scenario.parallel->world_size());
     if (!ranks) return tl::unexpected<Error>(ranks.error());

@@ -55,10 +55,15 @@ std::string parallel_lines(const Parallel& parallel) {
   std::string out;
   for (const ParallelField& field : parallel_fields()) {
     std::string value;
-    if (field.integer != nullptr && parallel.*field.integer) value = std::to_string(*(parallel.*field.integer));
-    if (field.boolean != nullptr && parallel.*field.boolean) value = *(parallel.*field.boolean) ? "true" : "false";
-    if (field.word != nullptr && parallel.*field.word) value = quoted(*(parallel.*field.word));
-    if (field.list != nullptr && !(parallel.*field.list).empty()) value = list(parallel.*field.list);
+    if (field.integer != nullptr) {
+      if (const auto& integer = parallel.*field.integer) value = std::to_string(*integer);
+    } else if (field.boolean != nullptr) {
+      if (const auto& boolean = parallel.*field.boolean) value = *boolean ? "true" : "false";
+    } else if (field.word != nullptr) {
+      if (const auto& word = parallel.*field.word) value = quoted(*word);
+    } else if (const auto& entries = parallel.*field.list; !entries.empty()) {
+      value = list(entries);
+    }
     if (!value.empty()) out += fmt::format("  {}: {}\n", field.key, value);
   }
   return out.empty() ? "parallel: {}\n" : "parallel:\n" + out;
@@ -93,6 +98,7 @@ std::string model_lines(const Scenario& scenario) {
 
 std::string step_line(const Step& step) {
   std::vector<std::string_view> names;
+  names.reserve(step.mode.size());
   for (const ForwardMode mode : step.mode) names.push_back(name_in(step_modes(), mode));
   const std::string mode = names.size() == 1 ? std::string(names[0]) : fmt::format("[{}]", fmt::join(names, ", "));
   std::string out = fmt::format("  - {{mode: {}, tokens: {}", mode, list(step.tokens));
@@ -102,7 +108,7 @@ std::string step_line(const Step& step) {
 }
 
 std::string fault_value(const Fault& fault) {
-  const std::string rank = fault.rank ? std::to_string(*fault.rank) : "true";
+  std::string rank = fault.rank ? std::to_string(*fault.rank) : "true";
   switch (fault.kind) {
     case FaultKind::wrong_mode:
       return fmt::format("{{rank: {}, mode: {}}}", rank, name_in(step_modes(), fault.mode));
@@ -129,6 +135,7 @@ std::string expect_value(const Expect& expect) {
   if (expect.verdict) parts.push_back(fmt::format("verdict: {}", name_in(verdicts(), *expect.verdict)));
   if (expect.step) parts.push_back(fmt::format("step: {}", *expect.step));
   std::vector<std::string_view> findings;
+  findings.reserve(expect.findings.size());
   for (const FindingKind kind : expect.findings) findings.push_back(name(kind));
   if (!findings.empty()) parts.push_back(fmt::format("findings: [{}]", fmt::join(findings, ", ")));
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
