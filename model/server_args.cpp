@@ -69,7 +69,18 @@ ServerArgs to_server_args(const ParsedNamespace& parsed) {
 // A value like $TP or ${TP} was meant to be filled in by a shell.
 bool is_shell_variable(std::string_view text) { return text.find('$') != std::string_view::npos; }
 
-Error explain(const ArgparseProblem& problem, ServerArgsVersion version) {
+// Words of the command inside a message: one line, and not longer than a person reads.
+std::string one_line(std::string_view text) {
+  constexpr std::size_t kMostShown = 1000;
+  std::string line(text.substr(0, kMostShown));
+  while (text.size() > kMostShown && !line.empty() && (line.back() & 0x80) != 0) line.pop_back();  // whole characters
+  if (text.size() > kMostShown) line += "..";
+  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
+}
+
+Error explain(const ArgparseProblem& full, ServerArgsVersion version) {
+  const ArgparseProblem problem{full.what, one_line(full.text), full.argument};
   if (is_shell_variable(problem.argument))
     return {ErrorKind::bad_input,
             fmt::format("{}; the command does not set this shell variable: write its value", problem.text)};
@@ -154,7 +165,7 @@ std::string other_versions(std::string_view option, ServerArgsVersion version) {
 Note note_unknown(std::string_view word, ServerArgsVersion version) {
   const std::string_view option = word.substr(0, word.find('='));
   const std::string others = other_versions(option, version);
-  if (others.empty()) return {fmt::format("{} is no option that is known here: ignored", option)};
+  if (others.empty()) return {fmt::format("{} is no option that is known here: ignored", one_line(option))};
   return {fmt::format("{} does not exist in SGLang of {}, only in {}: ignored", option, description(version), others)};
 }
 
@@ -177,7 +188,7 @@ void note_extras(const ParsedNamespace& parsed, ServerArgsVersion version, Parse
       after_unknown = true;
       continue;
     } else if (!after_unknown) {
-      result.notes.push_back({fmt::format("{} belongs to no option: ignored", python_repr(word))});
+      result.notes.push_back({fmt::format("{} belongs to no option: ignored", one_line(python_repr(word)))});
     }
     after_unknown = after_unknown && !word.starts_with("-");
   }

@@ -1,0 +1,63 @@
+// Any bytes give a launch command, which survives printing and reading, or one line that says what is wrong with them;
+// and every version of SGLang's options reads its arguments without more.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "model/launch_command.h"
+#include "model/server_args.h"
+#include "model/server_args_start.h"
+
+namespace {
+
+using namespace a2asim;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void require_one_line(std::string_view message) {
+  require(!message.empty() && message.find_first_of("\n\r") == std::string_view::npos);
+}
+
+void read_strictly(ServerArgsVersion version, const LaunchCommand& command) {
+  const Result<ParsedArgs> strict = parse_server_args(version, command.argv, ParseMode::strict);
+  if (!strict) require(strict.error().kind == ErrorKind::parse_error);
+}
+
+void read_leniently(ServerArgsVersion version, const LaunchCommand& command) {
+  const Result<ParsedArgs> lenient = parse_server_args(version, command.argv, ParseMode::lenient);
+  if (!lenient) {
+    require_one_line(lenient.error().message);
+    require(lenient.error().kind == ErrorKind::bad_input || lenient.error().kind == ErrorKind::parse_error);
+    return;
+  }
+  for (const Note& note : lenient->notes) require_one_line(note.message);
+  const StartOutcome outcome = start_up(start_rules(version), lenient->args, command.env);
+  if (!outcome.error) require(outcome.args.tp_size >= 1 && outcome.args.ep_size >= 1);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const Result<LaunchCommand> command = parse_launch_command(text);
+  if (!command) {
+    require_one_line(command.error().message);
+    require(command.error().kind == ErrorKind::bad_input);
+    return 0;
+  }
+  for (const Note& note : command->notes) require_one_line(note.message);
+  const std::string line = print(*command);
+  const Result<LaunchCommand> again = parse_launch_command(line);
+  if (again) {
+    require(*again == *command && print(*again) == line);
+  } else {
+    require(line.size() > text.size());  // quoting may carry a command at the limit above it
+    require(line.size() > (std::size_t{1} << 20));
+  }
+  read_strictly(kServerArgsVersions[size % kServerArgsVersions.size()], *command);
+  for (const ServerArgsVersion version : kServerArgsVersions) read_leniently(version, *command);
+  return 0;
+}
