@@ -78,7 +78,7 @@ Result<std::optional<ModelShape>> shape_from_options(const Options& options) {
   }
   if (options.model) {
     const Result<ModelPreset> preset = find_model(*options.model);
-    if (!preset) return unusable("--model: " + preset.error().message);
+    if (!preset) return tl::unexpected(preset.error());
     return preset->shape;
   }
   if (options.model_config) {

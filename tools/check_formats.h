@@ -15,7 +15,11 @@ struct TextStyle {
 // The verdict first. Without `verbose` it fits a screen of 24 lines by 100 columns.
 std::string check_as_text(const CheckReport& report, const TextStyle& style);
 
-// One object; design of the keys: the promise in tools/README.md.
+// One object. These keys are a promise, others may be added: tool {name, version}, engine, generation, topology
+// {tp_size, dp_size, ep_size, attn_tp_size, attn_cp_size, moe_dense_tp_size}, capacity {max_num_tokens,
+// workspace_bytes_per_rank, source}, verdict, findings [{id, severity, phase, message, witness {tokens_per_dp_rank,
+// runtime_max_tokens_per_rank}, fix}]. null where a value is not known, and topology where the command was refused
+// before it was known.
 std::string check_as_json(const CheckReport& report);
 
 // Where the launch command came from.

@@ -53,9 +53,14 @@ std::string unknown_command(const CLI::App& program, const std::vector<std::stri
                      guess.empty() ? "give one of " + list : fmt::format("did you mean '{}'?", guess));
 }
 
-// CLI11's message for its own parse errors, with where to read on.
+// CLI11's own parse errors in the words of ours: what, and how to mend it.
 std::string describe(const CLI::ParseError& error, const std::string& where) {
   std::string message = error.what();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const bool twice = message.find("At Most") != std::string::npos;
+    message =
+        message.substr(0, message.find(':')) + (twice ? " is given more than once: give it once" : " needs a value");
+  }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && where == "a2asim check") {
     message += "; the launch command goes after `--`";
   }

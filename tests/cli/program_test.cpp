@@ -68,9 +68,9 @@ TEST_CASE("the program's own command line") {
   refused(run({"frobnicate"}), {"there is no command 'frobnicate'", "check"});
   refused(run({"--frobnicate"}), {"--frobnicate"});
   refused(run({"check", "--frobnicate", "--", kServer}), {"a2asim check", "--frobnicate", "--help"});
-  refused(run({"check", "--format"}), {"--format"});
+  refused(run({"check", "--format"}), {"--format needs a value"});
   refused(run({"check", "python3", "-m", "sglang.launch_server"}), {"--"});
-  refused(run({"check", "--sglang", "pr30450", "--sglang", "pr29461", "--", kServer}), {"--sglang"});
+  refused(run({"check", "--sglang", "pr30450", "--sglang", "pr29461", "--", kServer}), {"--sglang is given more than once"});
   refused(run({"generations", "--format", "sarif"}), {"--format", "text, json", "sarif"});
   refused(run({"generations", "--", "x"}), {"generations"});
 }
