@@ -29,7 +29,7 @@ AllToAllConfig config_of(int ep_size, std::int64_t max_num_tokens, std::int64_t 
 struct World {
   std::vector<AllToAllConfig> configs;
   std::unique_ptr<SimAllToAll> sim;
-  std::vector<RankBatch> batches;
+  std::vector<TokenBatch> batches;
   std::vector<std::vector<std::byte>> outputs;
   Random random{11};
 
@@ -447,7 +447,9 @@ RandomCase draw_case(Random& random) {
   RandomCase drawn;
   const int ep_size = static_cast<int>(random.between(1, 5));
   const std::int64_t cap = random.between(1, 12);
-  AllToAllConfig config = config_of(ep_size, cap, random.between(1, 12), static_cast<int>(random.between(1, 4)));
+  const std::int64_t hidden = random.between(1, 12);  // one by one: the order of arguments is the compiler's
+  const int top_k = static_cast<int>(random.between(1, 4));
+  const AllToAllConfig config = config_of(ep_size, cap, hidden, top_k);
   drawn.configs.assign(static_cast<std::size_t>(ep_size), config);
   if (random.chance(1, 5)) drawn.configs.back().max_num_tokens += random.between(1, 5);
   for (int round = 0; round < 3; ++round) {
