@@ -19,6 +19,8 @@ endif()
 # Flags for our own targets only; consumers never see them.
 add_library(a2asim_options INTERFACE)
 target_compile_options(a2asim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion>)
+# One result on every host: no fused multiply-add where the text has two roundings (model/experts.h).
+target_compile_options(a2asim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(a2asim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # false alarms, gcc bug 105651
 endif()
