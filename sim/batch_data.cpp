@@ -57,7 +57,7 @@ std::vector<std::byte> draw_hidden(DataType type, std::int64_t bytes, Random& ra
 
 }  // namespace
 
-RankBatch::RankBatch(const AllToAllConfig& config, const ExpertPayloads& payloads, std::int64_t tokens,
+TokenBatch::TokenBatch(const AllToAllConfig& config, const ExpertPayloads& payloads, std::int64_t tokens,
                      RoutingPattern routing, Random& random)
     : tokens_(tokens), expert_ids_(static_cast<std::size_t>(tokens * config.top_k)), weights_(expert_ids_.size()) {
   for (std::int64_t t = 0; t < tokens; ++t) draw_token(config, routing, random, expert_ids_.data() + t * config.top_k);
@@ -76,13 +76,13 @@ RankBatch::RankBatch(const AllToAllConfig& config, const ExpertPayloads& payload
   }
 }
 
-DispatchInput RankBatch::input(std::int64_t runtime_max_tokens_per_rank) const {
+DispatchInput TokenBatch::input(std::int64_t runtime_max_tokens_per_rank) const {
   DispatchInput input{runtime_max_tokens_per_rank, tokens_, expert_ids_, {}};
   input.payloads.assign(payloads_.begin(), payloads_.end());
   return input;
 }
 
-Result<ReferenceResult> RankBatch::reference(const AllToAllConfig& config, const ExpertPayloads& payloads,
+Result<ReferenceResult> TokenBatch::reference(const AllToAllConfig& config, const ExpertPayloads& payloads,
                                              const ExpertNetwork& experts) const {
   const auto hidden = decode(config.combine_type, payload(payloads.hidden_payload));
   if (!hidden) return tl::unexpected(hidden.error());

@@ -21,11 +21,11 @@ enum class RoutingPattern : std::uint8_t {
 };
 
 // One rank's batch. Payloads: ids, hidden and weights where the config says they are, all others random bytes.
-class RankBatch {
+class TokenBatch {
  public:
-  RankBatch() = default;
+  TokenBatch() = default;
   // payloads.hidden_payload / weight_payload < 0: there is none.
-  RankBatch(const AllToAllConfig& config, const ExpertPayloads& payloads, std::int64_t tokens, RoutingPattern routing,
+  TokenBatch(const AllToAllConfig& config, const ExpertPayloads& payloads, std::int64_t tokens, RoutingPattern routing,
             Random& random);
 
   // Spans into this object: valid until it is moved or destroyed.

@@ -169,7 +169,7 @@ TEST_CASE("exact inputs: the all-to-all's order equals the oracle within one rou
     config.combine_type = type;
     config.payload_bytes_per_token = {7 * element_bytes(type), 32, 32};
     Random random(7);
-    const RankBatch batch(config, {0, 2}, 50, RoutingPattern::distinct, random);
+    const TokenBatch batch(config, {0, 2}, 50, RoutingPattern::distinct, random);
     const auto exact = reference_alltoall(config, 50, batch.expert_ids(), batch.weights(), batch.payload(0));
     const auto dense = batch.reference(config, {0, 2}, ClosedFormExperts());
     REQUIRE(exact.has_value());

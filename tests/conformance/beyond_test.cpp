@@ -25,15 +25,15 @@ AllToAllConfig config_of(int ep_size, std::int64_t max_num_tokens, std::int64_t 
   return config;
 }
 
-std::vector<RankBatch> draw(const std::vector<AllToAllConfig>& configs, const std::vector<std::int64_t>& tokens,
+std::vector<TokenBatch> draw(const std::vector<AllToAllConfig>& configs, const std::vector<std::int64_t>& tokens,
                             RoutingPattern routing, Random& random) {
-  std::vector<RankBatch> batches;
+  std::vector<TokenBatch> batches;
   for (std::size_t r = 0; r < configs.size(); ++r)
     batches.emplace_back(configs[r], kPayloads, tokens[r], routing, random);
   return batches;
 }
 
-void run_round(AllToAll& all_to_all, const std::vector<AllToAllConfig>& configs, const std::vector<RankBatch>& batches,
+void run_round(AllToAll& all_to_all, const std::vector<AllToAllConfig>& configs, const std::vector<TokenBatch>& batches,
                std::int64_t runtime_max) {
   const std::int32_t invalid_id = -1;
   Outputs outputs;
@@ -92,7 +92,7 @@ CONFORMANCE_TEST("replay of a capture equals the eager run") {
       all_to_all->capture(inputs_of(draw(configs, bucket, RoutingPattern::distinct, random), 16), -1, kPayloads);
   REQUIRE(graph.has_value());
   for (int round = 0; round < 3; ++round) {
-    const std::vector<RankBatch> batches = draw(configs, bucket, RoutingPattern::distinct, random);
+    const std::vector<TokenBatch> batches = draw(configs, bucket, RoutingPattern::distinct, random);
     Outputs outputs;
     const std::vector<GraphId> graphs(4, *graph);
     REQUIRE(all_to_all->replay(graphs, inputs_of(batches, 1), outputs).has_value());
@@ -109,9 +109,9 @@ CONFORMANCE_TEST("ranks that disagree write by their own R and read by their own
   const auto all_to_all = make(backend, configs, false);
   REQUIRE(all_to_all->poison(std::byte{0xFF}).has_value());
   Random random(5);
-  std::vector<RankBatch> batches = draw(configs, {1, 2}, RoutingPattern::distinct, random);
+  std::vector<TokenBatch> batches = draw(configs, {1, 2}, RoutingPattern::distinct, random);
   // Routing alone is forced: everything to rank 0.
-  for (RankBatch& batch : batches) std::fill(batch.expert_ids().begin(), batch.expert_ids().end(), 0);
+  for (TokenBatch& batch : batches) std::fill(batch.expert_ids().begin(), batch.expert_ids().end(), 0);
   const std::vector<DispatchInput> inputs = {batches[0].input(4), batches[1].input(2)};
   REQUIRE(all_to_all->dispatch(inputs).has_value());
   const auto slice = all_to_all->read_slice(0);

@@ -31,7 +31,7 @@ bool same_bytes(const std::vector<std::byte>& slice, std::int64_t at, std::span<
   return std::memcmp(slice.data() + at, wanted.data(), wanted.size()) == 0;
 }
 
-void check_tables(const std::vector<std::byte>& slice, const AllToAllConfig& config, const RankBatch& batch) {
+void check_tables(const std::vector<std::byte>& slice, const AllToAllConfig& config, const TokenBatch& batch) {
   const WorkspaceLayout at = config.layout();
   std::vector<std::int32_t> next(static_cast<std::size_t>(config.ep_size), 0);
   std::int64_t wrong = 0;
@@ -51,7 +51,7 @@ void check_tables(const std::vector<std::byte>& slice, const AllToAllConfig& con
   CHECK(wrong == 0);
 }
 
-std::int64_t wrong_rows(const std::vector<std::byte>& slice, const AllToAllConfig& config, const RankBatch& batch,
+std::int64_t wrong_rows(const std::vector<std::byte>& slice, const AllToAllConfig& config, const TokenBatch& batch,
                         const std::vector<std::int64_t>& tokens, std::int64_t first_row, std::int64_t runtime_max) {
   std::int64_t region = config.layout().payload_data, wrong = 0;
   for (int p = 0; p < static_cast<int>(config.payload_bytes_per_token.size()); ++p) {
@@ -81,7 +81,7 @@ std::int64_t rows_not_invalid(const std::vector<std::byte>& slice, const AllToAl
 
 }  // namespace
 
-SentTokens sent_tokens(const std::vector<AllToAllConfig>& configs, const std::vector<RankBatch>& batches) {
+SentTokens sent_tokens(const std::vector<AllToAllConfig>& configs, const std::vector<TokenBatch>& batches) {
   const std::size_t ranks = configs.size();
   SentTokens sent(ranks, std::vector<std::vector<std::int64_t>>(ranks));
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -98,7 +98,7 @@ SentTokens sent_tokens(const std::vector<AllToAllConfig>& configs, const std::ve
 }
 
 void check_received(AllToAll& all_to_all, const std::vector<AllToAllConfig>& configs,
-                    const std::vector<RankBatch>& batches, std::int64_t runtime_max, const std::int32_t* invalid_id) {
+                    const std::vector<TokenBatch>& batches, std::int64_t runtime_max, const std::int32_t* invalid_id) {
   const SentTokens sent = sent_tokens(configs, batches);
   for (std::size_t d = 0; d < configs.size(); ++d) {
     const AllToAllConfig& config = configs[d];
@@ -123,7 +123,7 @@ void check_received(AllToAll& all_to_all, const std::vector<AllToAllConfig>& con
   }
 }
 
-void check_outputs(const std::vector<AllToAllConfig>& configs, const std::vector<RankBatch>& batches,
+void check_outputs(const std::vector<AllToAllConfig>& configs, const std::vector<TokenBatch>& batches,
                    const ExpertPayloads& payloads, const std::vector<std::vector<std::byte>>& outputs) {
   REQUIRE(outputs.size() == configs.size());
   for (std::size_t r = 0; r < configs.size(); ++r) {
@@ -148,9 +148,9 @@ void check_outputs(const std::vector<AllToAllConfig>& configs, const std::vector
   }
 }
 
-std::vector<DispatchInput> inputs_of(const std::vector<RankBatch>& batches, std::int64_t runtime_max) {
+std::vector<DispatchInput> inputs_of(const std::vector<TokenBatch>& batches, std::int64_t runtime_max) {
   std::vector<DispatchInput> inputs;
-  for (const RankBatch& batch : batches) inputs.push_back(batch.input(runtime_max));
+  for (const TokenBatch& batch : batches) inputs.push_back(batch.input(runtime_max));
   return inputs;
 }
 

@@ -45,7 +45,7 @@ void check_dispatch(const Backend& backend, const Shape& shape, std::int32_t inv
   const auto all_to_all = make(backend, configs);
   Random random(kSeed);
   for (int round = 0; round < 2; ++round) {
-    std::vector<RankBatch> batches;
+    std::vector<TokenBatch> batches;
     for (const AllToAllConfig& one : configs) {
       batches.emplace_back(one, ExpertPayloads{-1, -1}, shape.tokens, RoutingPattern::with_repeats, random);
     }
@@ -84,7 +84,7 @@ void check_combine(const Backend& backend, const CombineShape& shape, DataType t
   const std::vector<AllToAllConfig> configs(static_cast<std::size_t>(shape.ep_size), config);
   const auto all_to_all = make(backend, configs);
   Random random(kSeed);
-  std::vector<RankBatch> batches;
+  std::vector<TokenBatch> batches;
   for (const AllToAllConfig& one : configs) {
     batches.emplace_back(one, payloads, shape.tokens, RoutingPattern::distinct, random);
   }
