@@ -15,11 +15,6 @@ constexpr Flag kHelp = {
     "-h --help", "help", FlagType::none, FlagAction::deprecated, FlagNargs::zero, "\"==SUPPRESS==\"", "null", false,
     "",          {}};
 
-struct Option {
-  std::string_view string;
-  const Flag* flag;
-};
-
 // What one word of the command line is.
 struct Word {
   bool is_option = false;
@@ -62,16 +57,9 @@ bool is_negative_number(std::string_view word) {  // ^-\d+$|^-\d*\.\d+$
 
 class Parser {
  public:
-  Parser(std::span<const Flag* const> flags, std::span<const std::string> argv) : flags_(flags), argv_(argv) {
-    add_options(kHelp);
-    for (const Flag* flag : flags) add_options(*flag);
-    for (const Option& option : options_) exact_.emplace(option.string, option.flag);
-  }
+  Parser(const OptionSet& options, std::span<const std::string> argv) : options_(options), argv_(argv) {}
 
   tl::expected<ParsedNamespace, ArgparseProblem> parse(RequiredCheck required) {
-    for (const Flag* flag : flags_)
-      if (flag->default_json != "\"==SUPPRESS==\"")
-        result_.values.emplace(flag->dest, value_from_json(flag->default_json));
     if (auto problem = classify_words()) return Unexpected(std::move(*problem));
     for (std::size_t i = 0; i < argv_.size();) {
       if (!words_[i].is_option || words_[i].flag == nullptr) {
@@ -86,15 +74,6 @@ class Parser {
   }
 
  private:
-  void add_options(const Flag& flag) {
-    for (const std::string_view string : split_words(flag.option_strings)) options_.push_back({string, &flag});
-  }
-
-  const Flag* find_exact(std::string_view string) const {
-    const auto found = exact_.find(string);
-    return found == exact_.end() ? nullptr : found->second;
-  }
-
   std::optional<ArgparseProblem> classify_words() {
     words_.resize(argv_.size());
     for (std::size_t i = 0; i < argv_.size(); ++i) {
@@ -112,11 +91,11 @@ class Parser {
     const std::size_t equals = text.find('=');
     const std::string_view name = std::string_view(text).substr(0, equals);
     std::vector<Word> matches;
-    if (const Flag* flag = find_exact(text)) {
+    if (const Flag* flag = options_.find(text)) {
       matches.push_back({true, flag, text, std::nullopt});
     } else if (text.size() == 1) {
       return std::nullopt;
-    } else if (const Flag* before_equals = equals == std::string::npos ? nullptr : find_exact(name)) {
+    } else if (const Flag* before_equals = equals == std::string::npos ? nullptr : options_.find(name)) {
       matches.push_back({true, before_equals, name, text.substr(equals + 1)});
     } else {
       matches = text[1] == '-' ? abbreviations(text, equals) : short_options(text);
@@ -131,7 +110,7 @@ class Parser {
   std::vector<Word> abbreviations(const std::string& text, std::size_t equals) const {
     std::vector<Word> matches;
     const std::string_view prefix = std::string_view(text).substr(0, equals);
-    for (const Option& option : options_) {
+    for (const OptionSet::Option& option : options_.options()) {
       if (!option.string.starts_with(prefix)) continue;
       matches.push_back({true, option.flag, option.string, std::nullopt});
       if (equals != std::string::npos) matches.back().explicit_value = text.substr(equals + 1);
@@ -142,7 +121,7 @@ class Parser {
   // `-hX` is -h with the explicit argument X: options of one dash may be written in one word.
   std::vector<Word> short_options(const std::string& text) const {
     std::vector<Word> matches;
-    for (const Option& option : options_) {
+    for (const OptionSet::Option& option : options_.options()) {
       if (option.string == std::string_view(text).substr(0, 2))
         matches.push_back({true, option.flag, option.string, text.substr(2)});
       else if (option.string.starts_with(text))
@@ -248,7 +227,7 @@ class Parser {
 
   std::optional<ArgparseProblem> check_required() const {
     std::string missing;
-    for (const Flag* flag : flags_) {
+    for (const Flag* flag : options_.flags()) {
       const bool given =
           std::any_of(result_.uses.begin(), result_.uses.end(), [&](const FlagUse& use) { return use.flag == flag; });
       if (flag->required && !given) missing += (missing.empty() ? "" : ", ") + display_name(*flag);
@@ -257,21 +236,48 @@ class Parser {
     return ArgparseProblem{What::required, "the following arguments are required: " + missing, missing};
   }
 
-  std::span<const Flag* const> flags_;
+  const OptionSet& options_;
   std::span<const std::string> argv_;
-  std::vector<Option> options_;  // in registration order
-  std::map<std::string_view, const Flag*> exact_;
   std::vector<Word> words_;
   std::size_t separator_ = static_cast<std::size_t>(-1);  // index of "--"
   ParsedNamespace result_;
 };
 
+template <ServerArgsVersion version>
+const OptionSet& built_option_set() {
+  static const OptionSet options(flags_of(version));
+  return options;
+}
+
 }  // namespace
 
-tl::expected<ParsedNamespace, ArgparseProblem> parse_known_args(std::span<const Flag* const> flags,
+OptionSet::OptionSet(std::vector<const Flag*> flags) : flags_(std::move(flags)) {
+  std::vector<const Flag*> all = {&kHelp};
+  all.insert(all.end(), flags_.begin(), flags_.end());
+  for (const Flag* flag : all) {
+    for (const std::string_view string : split_words(flag->option_strings)) options_.push_back({string, flag});
+    if (flag->default_json != "\"==SUPPRESS==\"") defaults_.emplace(flag->dest, value_from_json(flag->default_json));
+  }
+  for (const Option& option : options_) exact_.emplace(option.string, option.flag);
+}
+
+const Flag* OptionSet::find(std::string_view string) const {
+  const auto found = exact_.find(string);
+  return found == exact_.end() ? nullptr : found->second;
+}
+
+const OptionSet& option_set(ServerArgsVersion version) {
+  using enum ServerArgsVersion;  // each is built when it is first asked for
+  constexpr const OptionSet& (*kSets[])() = {built_option_set<jan>,       built_option_set<june>,
+                                             built_option_set<june29461>, built_option_set<july>,
+                                             built_option_set<main>,      built_option_set<newest>};
+  return kSets[static_cast<std::size_t>(version)]();
+}
+
+tl::expected<ParsedNamespace, ArgparseProblem> parse_known_args(const OptionSet& options,
                                                                 std::span<const std::string> argv,
                                                                 RequiredCheck required) {
-  return Parser(flags, argv).parse(required);
+  return Parser(options, argv).parse(required);
 }
 
 }  // namespace a2asim

@@ -50,15 +50,40 @@ struct FlagUse {
 };
 
 struct ParsedNamespace {
-  std::map<std::string_view, Value> values;  // by dest, defaults included; no entry for argparse.SUPPRESS
+  std::map<std::string_view, Value> values;  // by dest, those that the command line set
   std::vector<FlagUse> uses;
   std::vector<std::string> extras;  // what no option took: "unrecognized arguments"
 };
 
 enum class RequiredCheck : std::uint8_t { yes, no };
 
-// parse_known_args: options in registration order. Never fails on unknown options: they are `extras`.
-tl::expected<ParsedNamespace, ArgparseProblem> parse_known_args(std::span<const Flag* const> flags,
+// The options that a parser knows, in registration order, prepared for many parses. argparse adds -h and --help.
+class OptionSet {
+ public:
+  struct Option {
+    std::string_view string;
+    const Flag* flag;
+  };
+  explicit OptionSet(std::vector<const Flag*> flags);
+
+  std::span<const Flag* const> flags() const { return flags_; }
+  std::span<const Option> options() const { return options_; }
+  const Flag* find(std::string_view string) const;  // the exact name
+  // By dest: what a value is before the command line; no entry for argparse.SUPPRESS.
+  const std::map<std::string_view, Value>& defaults() const { return defaults_; }
+
+ private:
+  std::vector<const Flag*> flags_;
+  std::vector<Option> options_;
+  std::map<std::string_view, const Flag*> exact_;
+  std::map<std::string_view, Value> defaults_;
+};
+
+// The options of one version of SGLang.
+const OptionSet& option_set(ServerArgsVersion version);
+
+// parse_known_args. Never fails on unknown options: they are `extras`.
+tl::expected<ParsedNamespace, ArgparseProblem> parse_known_args(const OptionSet& options,
                                                                 std::span<const std::string> argv,
                                                                 RequiredCheck required);
 

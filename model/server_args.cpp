@@ -57,10 +57,16 @@ void assign(ServerArgs& args, const ServerArgsField& field, const Value& value) 
       field.member);
 }
 
-ServerArgs to_server_args(const ParsedNamespace& parsed) {
+ServerArgs to_server_args(const OptionSet& options, const ParsedNamespace& parsed) {
   ServerArgs args;
-  for (const auto& [dest, value] : parsed.values)
-    if (const ServerArgsField* field = find_server_args_field(dest)) assign(args, *field, value);
+  for (const ServerArgsField& field : server_args_fields()) {
+    const auto given = parsed.values.find(field.dest);
+    const auto standard = options.defaults().find(field.dest);
+    if (given != parsed.values.end())
+      assign(args, field, given->second);
+    else if (standard != options.defaults().end())
+      assign(args, field, standard->second);
+  }
   return args;
 }
 
@@ -256,8 +262,8 @@ Result<ParsedArgs> finish_lenient(ServerArgsVersion version, const ParsedNamespa
 
 Result<ParsedArgs> parse_server_args(ServerArgsVersion version, std::span<const std::string> argv, ParseMode mode) {
   const bool strict = mode == ParseMode::strict;
-  const std::vector<const Flag*> flags = flags_of(version);
-  const auto parsed = parse_known_args(flags, argv, strict ? RequiredCheck::yes : RequiredCheck::no);
+  const OptionSet& options = option_set(version);
+  const auto parsed = parse_known_args(options, argv, strict ? RequiredCheck::yes : RequiredCheck::no);
   if (!parsed)
     return tl::unexpected<Error>(strict ? Error{ErrorKind::parse_error, "launch_server: error: " + parsed.error().text}
                                         : explain(parsed.error(), version));
@@ -265,7 +271,7 @@ Result<ParsedArgs> parse_server_args(ServerArgsVersion version, std::span<const 
     return fail(ErrorKind::parse_error,
                 fmt::format("launch_server: error: unrecognized arguments: {}", fmt::join(parsed->extras, " ")));
   ParsedArgs result;
-  result.args = to_server_args(*parsed);
+  result.args = to_server_args(options, *parsed);
   for (const FlagUse& use : parsed->uses) result.given.emplace(use.flag->dest);
   if (strict) return result;
   return finish_lenient(version, *parsed, std::move(result));
