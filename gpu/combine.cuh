@@ -40,7 +40,7 @@ template <int kWidth>
 __device__ inline RowPiece<kWidth> load_piece(const std::byte* from) {
   RowPiece<kWidth> piece;
   if constexpr (kWidth == 16) {
-    const uint4 value = load_once<uint4>(from);
+    const uint4 value = load_constant<uint4>(from);
     piece = {{value.x, value.y, value.z, value.w}};
   } else {
     piece.word[0] = load_vector(from, kWidth).x;
@@ -76,17 +76,71 @@ __device__ inline RowPiece<kWidth> reduce(const RowPiece<kWidth> (&rows)[kPositi
   return result;
 }
 
-// Lane j: where position j's partial sum of this token lies, or null.
-__device__ inline const std::byte* position_source(const LaunchArgs& args, const RankArgs& rank, int token, int lane) {
-  if (lane >= rank.top_k) return nullptr;
-  const WorkspaceLayout at = layout_of(args, rank);
-  std::byte* own = args.slices[rank.rank];
-  const std::int64_t entry = static_cast<std::int64_t>(token) * rank.top_k + lane;
-  const int to = words(own, at.topk_target_ranks)[entry];
-  const int slot = words(own, at.topk_send_indices)[entry];
-  if (to < 0) return nullptr;
-  return args.slices[to] + rank.combine_region_bytes +
-         receive_row(rank.rank, slot, rank.runtime_max_tokens_per_rank) * rank.combine_bytes_per_token;
+// The token a block sums next, and where its partial sums lie.
+struct Parts {
+  int local;  // -1: no more work
+  int token;
+  unsigned present;                // bit j: position j has a copy
+  const std::byte* row[kMaxTopK];  // [position]
+};
+
+// One warp, lane j for position j.
+__device__ inline void find_parts(const LaunchArgs& args, const PieceCursor& cursor, Parts& found) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const RankArgs& rank = args.ranks[cursor.local()];
+  int to = -1, slot = -1;
+  if (lane < rank.top_k) {
+    const WorkspaceLayout at = layout_of(args, rank);
+    std::byte* own = args.slices[rank.rank];
+    const std::int64_t entry = static_cast<std::int64_t>(cursor.token()) * rank.top_k + lane;
+    to = words(own, at.topk_target_ranks)[entry];
+    slot = words(own, at.topk_send_indices)[entry];
+  }
+  if (to >= 0) {
+    found.row[lane] = args.slices[to] + rank.combine_region_bytes +
+                      receive_row(rank.rank, slot, rank.runtime_max_tokens_per_rank) * rank.combine_bytes_per_token;
+  }
+  const unsigned present = __ballot_sync(kFullWarp, to >= 0);
+  if (lane != 0) return;
+  found.present = present;
+  found.local = cursor.local();
+  found.token = cursor.token();
+}
+
+// The scouting warp: draws tokens and finds their parts, one step ahead of the adding warps.
+__device__ inline void scout_parts(const LaunchArgs& args, int first_token, int adding_blocks, Parts (&parts)[2]) {
+  PieceCursor cursor(args, first_token, 0);
+  TicketCounter tickets(&args.state->next_combine, adding_blocks);
+  for (int step = 0;; ++step) {
+    const bool done = cursor.done();
+    if (!done) {
+      tickets.ask();
+      find_parts(args, cursor, parts[step % 2]);
+      cursor.move_to(tickets.answer());
+    } else if (threadIdx.x % kWarpSize == 0) {
+      parts[step % 2].local = -1;
+    }
+    __syncthreads();
+    if (done) return;
+  }
+}
+
+template <NumberType kType, int kWidth, int kPositions, bool kTree>
+__device__ inline void add_parts(const RankArgs& rank, const Parts& parts, int adding_threads) {
+  std::byte* output = rank.output + static_cast<std::int64_t>(parts.token) * rank.combine_bytes_per_token;
+  const unsigned present = parts.present;
+  const int top_k = rank.top_k;
+  for (int at = static_cast<int>(threadIdx.x) * kWidth; at < rank.combine_bytes_per_token;
+       at += adding_threads * kWidth) {
+    RowPiece<kWidth> rows[kPositions];
+#pragma unroll
+    for (int j = 0; j < kPositions; ++j) {
+      const std::uint32_t absent = j < top_k ? 0u : Number<kType>::negative_zeros;
+      for (std::uint32_t& word : rows[j].word) word = absent;
+      if ((present >> j & 1) != 0) rows[j] = load_piece<kWidth>(parts.row[j] + at);
+    }
+    store_piece<kWidth>(output + at, reduce<kType, kWidth, kPositions, kTree>(rows));
+  }
 }
 
 // The next round of every local rank: its own data is complete (the kernel before this one has ended).
@@ -95,66 +149,50 @@ __device__ inline void meet_for_combine(const LaunchArgs& args) {
   for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks; i += static_cast<int>(blockDim.x)) {
     *words(args.slices[args.ranks[i].rank], flag_val) += 1;
   }
-  fence(args.has_remote_ranks != 0);
+  __threadfence_system();
   __syncthreads();
   signal_peers(args, Round::combine, false);
   wait_for_peers(args, Round::combine);
 }
 
+constexpr int kMaxCombineThreads = 512;
+
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
-__global__ void __launch_bounds__(512) combine_kernel(const __grid_constant__ LaunchArgs args) {
-  // With all ranks local the kernel boundary has already ordered everything: block 0 keeps the protocol (and the
-  // guard) for the peers to see while the others add. Otherwise meet_kernel has waited before this kernel.
-  const int first_block = args.has_remote_ranks != 0 ? 0 : 1;
-  if (static_cast<int>(blockIdx.x) < first_block) {
+__global__ void __launch_bounds__(kMaxCombineThreads) combine_kernel(const __grid_constant__ LaunchArgs args) {
+  __shared__ Parts parts[2];
+  const int block = static_cast<int>(blockIdx.x) - protocol_blocks(args);
+  const int adding_threads = static_cast<int>(blockDim.x) - kWarpSize;
+  if (block < 0) {
     meet_for_combine(args);
-    return;
-  }
-  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const int warp_start = static_cast<int>(threadIdx.x) - lane;
-  TokenCursor cursor(args, static_cast<int>(blockIdx.x) - first_block);
-  const std::byte* source = cursor.done() ? nullptr : position_source(args, cursor.rank(), cursor.token(), lane);
-  while (!cursor.done()) {
-    const RankArgs& rank = cursor.rank();
-    const std::byte* const here = source;
-    const int num_vectors = rank.combine_bytes_per_token / kWidth;
-    std::byte* output = rank.output + static_cast<std::int64_t>(cursor.token()) * rank.combine_bytes_per_token;
-    cursor.advance(static_cast<int>(gridDim.x) - first_block);
-    if (!cursor.done()) source = position_source(args, cursor.rank(), cursor.token(), lane);
-    const unsigned present = __ballot_sync(kFullWarp, here != nullptr);
-    for (int start = warp_start; start < num_vectors; start += static_cast<int>(blockDim.x)) {
-      const bool mine = start + lane < num_vectors;
-      const std::int64_t offset = static_cast<std::int64_t>(start + lane) * kWidth;
-      RowPiece<kWidth> rows[kPositions];
-#pragma unroll
-      for (int j = 0; j < kPositions; ++j) {
-        const auto* from =
-            reinterpret_cast<const std::byte*>(__shfl_sync(kFullWarp, reinterpret_cast<unsigned long long>(here), j));
-        const std::uint32_t absent = j < rank.top_k ? 0u : Number<kType>::negative_zeros;
-        for (std::uint32_t& word : rows[j].word) word = absent;
-        if ((present >> j & 1) != 0 && mine) rows[j] = load_piece<kWidth>(from + offset);
-      }
-      if (mine) store_piece<kWidth>(output + offset, reduce<kType, kWidth, kPositions, kTree>(rows));
+  } else if (static_cast<int>(threadIdx.x) >= adding_threads) {
+    scout_parts(args, block, static_cast<int>(gridDim.x) - protocol_blocks(args), parts);
+  } else {
+    for (int step = 0;; ++step) {
+      __syncthreads();
+      const Parts& found = parts[step % 2];
+      if (found.local < 0) break;
+      add_parts<kType, kWidth, kPositions, kTree>(args.ranks[found.local], found, adding_threads);
     }
   }
+  if (is_last_block(args) && threadIdx.x == 0) args.state->next_combine = 0;
 }
 
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
 int start_combine(const LaunchArgs& args, Stream stream) {
   int vectors = 0;
-  std::int64_t rows = 0;
+  std::int64_t tokens = 0;
   for (int i = 0; i < args.num_local_ranks; ++i) {
-    const int own = args.ranks[i].combine_bytes_per_token / kWidth;
-    vectors = own > vectors ? own : vectors;
-    rows += args.ranks[i].num_tokens;
+    vectors = max(vectors, args.ranks[i].combine_bytes_per_token / kWidth);
+    tokens += args.ranks[i].num_tokens;
   }
+  if (tokens > INT_MAX / 2) return cudaErrorInvalidValue;
   const auto kernel = combine_kernel<kType, kWidth, kPositions, kTree>;
-  const int threads = threads_for(vectors, 512);
-  const int blocks = resident_blocks(kernel, threads);
-  if (blocks <= 0) return cudaErrorLaunchOutOfResources;
-  const int with_rows = static_cast<int>(rows < 1 ? 1 : rows < blocks ? rows : blocks);
-  const int protocol_blocks = args.has_remote_ranks != 0 ? 0 : 1;
-  return start({with_rows + protocol_blocks, threads, stream, false}, kernel, args);
+  // More positions need more registers, so fewer threads.
+  const int threads = threads_for(vectors, kPositions > 8 ? 256 : 448) + kWarpSize;
+  const int resident = resident_blocks(kernel, threads);
+  if (resident <= 0) return cudaErrorLaunchOutOfResources;
+  const int adding = static_cast<int>(tokens < 1 ? 1 : tokens < resident ? tokens : resident);
+  return start({adding + (args.has_remote_ranks != 0 ? 0 : 1), threads, stream, false}, kernel, args);
 }
 
 template <NumberType kType>

@@ -159,7 +159,10 @@ Result<void> CudaAllToAll::reserve_staging(std::size_t local, std::int64_t token
   if (staging.memory != nullptr && tokens <= staging.capacity_tokens) return {};
   const AllToAllConfig& config = config_of(local);
   const std::int64_t capacity = std::max<std::int64_t>(tokens, 1);
-  std::int64_t bytes = staged(capacity * config.top_k * 4) + staged(capacity * config.combine_bytes_per_token());
+  const std::int64_t route_bytes = (capacity + kRouteGroup_tokens - 1) / kRouteGroup_tokens * config.ep_size *
+                                   static_cast<std::int64_t>(sizeof(RouteGroup));
+  std::int64_t bytes =
+      staged(capacity * config.top_k * 4) + staged(capacity * config.combine_bytes_per_token()) + staged(route_bytes);
   for (const std::int64_t payload : config.payload_bytes_per_token) bytes += staged(capacity * payload);
   const int id = device_of_rank_[static_cast<std::size_t>(local_ranks_[local])];
   if (auto ok = cuda_result(cudaSetDevice(id), "cudaSetDevice"); !ok) return ok;
@@ -176,6 +179,8 @@ Result<void> CudaAllToAll::reserve_staging(std::size_t local, std::int64_t token
     staging.at.payloads[p] = at;
     at += staged(capacity * config.payload_bytes_per_token[p]);
   }
+  staging.at.routes = reinterpret_cast<RouteGroup*>(at);
+  at += staged(route_bytes);
   staging.at.output = at;
   return {};
 }
@@ -221,6 +226,7 @@ LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) con
   args.timeout_ns = std::chrono::nanoseconds(timeout_).count();
   args.state = reinterpret_cast<DeviceState*>(device.state.get());
   std::uint64_t here = 0, awaited = 0;
+  std::fill(std::begin(args.local_index), std::end(args.local_index), static_cast<std::int8_t>(-1));
   for (std::size_t rank = 0; rank < configs_.size(); ++rank) args.slices[rank] = slices_.slice(static_cast<int>(rank));
   for (const std::size_t local : device.local) {
     RankArgs& rank = args.ranks[args.num_local_ranks++];
@@ -228,6 +234,7 @@ LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) con
     if (for_combine) {
       rank.runtime_max_tokens_per_rank = static_cast<std::int32_t>(plans_[local].combine_runtime_max_tokens_per_rank);
     }
+    args.local_index[rank.rank] = static_cast<std::int8_t>(args.num_local_ranks - 1);
     here |= std::uint64_t{1} << rank.rank;
     awaited |= rank.active_rank_mask;
   }

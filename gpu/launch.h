@@ -1,9 +1,9 @@
 // What the host hands to the kernels, and the functions that start them. Plain structs of integers and pointers: this
 // header is compiled by nvcc and by the host compiler, and names no CUDA type.
 //
-// One launch serves all ranks that are local to a device. A launch never waits inside more than one block for a peer
-// (protocol.cuh), so that any number of tokens makes progress also with all ranks on one GPU; FlashInfer's combine
-// polls in every block and cannot (moeAlltoAllKernels.cu, moeA2ACombineKernel).
+// One launch serves all ranks that are local to a device. Only one block of a launch ever waits for a peer of another
+// launch (protocol.cuh), so that any number of tokens makes progress also with all ranks on one GPU; FlashInfer's
+// combine polls in every block and cannot (moeAlltoAllKernels.cu, moeA2ACombineKernel).
 #pragma once
 
 #include <cstddef>
@@ -45,6 +45,13 @@ struct PayloadArgs {
   std::int32_t num_vectors = 0;
 };
 
+// Of 32 consecutive tokens and one destination: what gives a token its slot without a look at the tokens before it.
+struct RouteGroup {
+  std::uint32_t senders = 0;  // bit i: token i of the group goes there
+  std::int32_t before = 0;    // tokens of earlier groups that go there
+};
+inline constexpr int kRouteGroup_tokens = 32;
+
 // One local rank in one launch.
 struct RankArgs {
   std::int32_t rank = 0;
@@ -60,7 +67,8 @@ struct RankArgs {
   std::int64_t combine_region_bytes = 0;  // combine_region(..) of dispatch's R, from the start of a slice
   std::uint64_t active_rank_mask = 0;
   const std::int32_t* token_selected_experts = nullptr;
-  std::byte* output = nullptr;  // [num_tokens, hidden] of combine's type
+  RouteGroup* routes = nullptr;  // [ceil(num_tokens / 32), ep_size]: scratch between the two kernels of dispatch
+  std::byte* output = nullptr;   // [num_tokens, hidden] of combine's type
   PayloadArgs payloads[kMaxPayloads];
 };
 
@@ -68,10 +76,12 @@ inline constexpr std::uint64_t kNoBadExpert = ~std::uint64_t{0};
 
 // Device memory, one a device. Kernels write it, the host reads it after a synchronisation.
 struct DeviceState {
-  std::uint32_t done_blocks = 0;            // of the send kernel; back to 0 when it ends
+  std::uint32_t next_send = 0;              // work handed out beyond each block's first piece; route sets it to 0
+  std::uint32_t next_combine = 0;           // likewise; the last block sets it back to 0
+  std::uint32_t done_blocks = 0;            // of the running kernel; back to 0 when it ends
   std::uint32_t guard_mismatch = 0;         // some rank saw a peer whose record differs from its own
   std::uint32_t peer_refused = 0;           // some rank saw a peer that refused its input
-  std::uint32_t in_combine = 0;             // which of the two arrays of flags the last wait looked at
+  std::uint32_t in_combine = 0;             // which of the two arrays of flags was used last
   std::uint64_t bad_expert = kNoBadExpert;  // smallest rank << 48 | token << 8 | position
   std::uint64_t missing[kMaxRanks] = {};    // [rank]: peers whose flag did not come in time
 };
@@ -83,8 +93,9 @@ struct LaunchArgs {
   std::int32_t has_remote_ranks = 0;  // then flags and data need system scope, and combine a wait of its own
   std::int64_t timeout_ns = 0;
   DeviceState* state = nullptr;
-  std::byte* slices[kMaxRanks] = {};  // by rank, as this device addresses them
-  RankArgs ranks[kMaxRanks];          // [num_local_ranks]
+  std::byte* slices[kMaxRanks] = {};        // by rank, as this device addresses them
+  std::int8_t local_index[kMaxRanks] = {};  // by rank: index into ranks, or -1 for a peer of another launch
+  RankArgs ranks[kMaxRanks];                // [num_local_ranks]
 };
 
 // The types the reduction knows. Values as DataType's first four.

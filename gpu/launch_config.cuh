@@ -14,6 +14,7 @@ struct LaunchShape {
   int threads = 0;
   Stream stream = nullptr;
   bool overlaps_previous = false;  // the kernel calls wait_for_previous_kernel
+  std::size_t shared_bytes = 0;    // dynamic
   LaunchShape(int blocks_x, int threads, Stream stream, bool overlaps)
       : blocks(static_cast<unsigned>(blocks_x)), threads(threads), stream(stream), overlaps_previous(overlaps) {}
   LaunchShape(dim3 blocks, int threads, Stream stream, bool overlaps)
@@ -28,6 +29,7 @@ int start(const LaunchShape& shape, void (*kernel)(Parameters...), const Argumen
   cudaLaunchConfig_t config = {};
   config.gridDim = shape.blocks;
   config.blockDim = dim3(static_cast<unsigned>(shape.threads));
+  config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = shape.stream;
   config.attrs = &overlap;
   config.numAttrs = shape.overlaps_previous ? 1 : 0;
@@ -43,9 +45,10 @@ inline int multiprocessors() {
 
 // How many blocks of this kernel the current device holds at once.
 template <class... Parameters>
-int resident_blocks(void (*kernel)(Parameters...), int threads) {
+int resident_blocks(void (*kernel)(Parameters...), int threads, std::size_t shared_bytes = 0) {
   int per_multiprocessor = 0;
-  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, threads, 0) != cudaSuccess) return 0;
+  if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, threads, shared_bytes) != cudaSuccess)
+    return 0;
   return per_multiprocessor * multiprocessors();
 }
 

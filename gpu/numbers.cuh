@@ -25,8 +25,10 @@ struct Number<NumberType::bfloat16> {
     return __uint_as_float(i == 0 ? word << 16 : word & 0xffff0000u);
   }
   static __device__ std::uint32_t pack(const float (&value)[2]) {
-    return static_cast<std::uint32_t>(__bfloat16_as_ushort(__float2bfloat16_rn(value[1]))) << 16 |
-           __bfloat16_as_ushort(__float2bfloat16_rn(value[0]));
+    const __nv_bfloat162 both = __floats2bfloat162_rn(value[0], value[1]);
+    std::uint32_t word;
+    memcpy(&word, &both, sizeof(word));
+    return word;
   }
 };
 

@@ -39,29 +39,14 @@ __device__ inline std::uint64_t wall_time_ns() {
   return now;
 }
 
-__device__ inline void fence(bool system) {
-  if (system) {
-    __threadfence_system();
-  } else {
-    __threadfence();
-  }
+// Between launches, on one device or several.
+__device__ inline void store_release(std::int32_t* where, std::int32_t value) {
+  asm volatile("st.release.sys.global.s32 [%0], %1;" ::"l"(where), "r"(value) : "memory");
 }
 
-__device__ inline void store_release(std::int32_t* where, std::int32_t value, bool system) {
-  if (system) {
-    asm volatile("st.release.sys.global.s32 [%0], %1;" ::"l"(where), "r"(value) : "memory");
-  } else {
-    asm volatile("st.release.gpu.global.s32 [%0], %1;" ::"l"(where), "r"(value) : "memory");
-  }
-}
-
-__device__ inline std::int32_t load_acquire(const std::int32_t* where, bool system) {
+__device__ inline std::int32_t load_acquire(const std::int32_t* where) {
   std::int32_t value;
-  if (system) {
-    asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(value) : "l"(where) : "memory");
-  } else {
-    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(where) : "memory");
-  }
+  asm volatile("ld.acquire.sys.global.s32 %0, [%1];" : "=r"(value) : "l"(where) : "memory");
   return value;
 }
 
@@ -108,47 +93,55 @@ struct Pair {
 __device__ inline Pair pair_at(const LaunchArgs& args, int index) {
   const RankArgs& rank = args.ranks[index / args.ep_size];
   const int peer = index % args.ep_size;
-  return {&rank, peer, is_active(rank.active_rank_mask, rank.rank) && is_active(rank.active_rank_mask, peer)};
+  return {&rank, peer, is_active(rank.active_rank_mask, peer)};
 }
 
-// Tells every peer of every local rank that the round's data is there. All threads of one block. The data must have
-// been ordered before (a fence of this block after it saw the writers' arrivals, or a kernel boundary).
+// Tells every peer of every local rank that the round's data is there. All threads of one block. For peers of other
+// launches the data must have been ordered before (a fence of this block after it saw the writers' arrivals, or a
+// kernel boundary). Peers of this launch look only after its end, so for them this may run beside the copying.
 __device__ inline void signal_peers(const LaunchArgs& args, Round round, bool refused) {
-  const bool system = args.has_remote_ranks != 0;
   const WorkspaceLayout at = make_workspace_layout(args.ep_size, 0, 0);
-  for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size;
-       i += static_cast<int>(blockDim.x)) {
-    const Pair pair = pair_at(args, i);
-    if (!pair.meet) continue;
-    std::byte* own = args.slices[pair.rank->rank];
-    std::byte* theirs = args.slices[pair.peer];
-    SliceHeader* board = header_of(theirs);
-    (round == Round::dispatch ? board->dispatch : board->combine)[pair.rank->rank] = guard_record(*pair.rank, refused);
-    if (round == Round::dispatch) {
-      words(theirs, at.recv_counters)[pair.rank->rank] = words(own, at.send_counters)[pair.peer];
-    }
-    store_release(words(theirs, flags_offset(args, round)) + pair.rank->rank, *words(own, at.flag_val), system);
-  }
-}
-
-// Waits until every peer of every local rank has signalled this round, at most timeout_ns, and compares the guard
-// records. All threads of one block.
-__device__ inline void wait_for_peers(const LaunchArgs& args, Round round) {
-  const bool system = args.has_remote_ranks != 0;
-  const std::uint64_t start = wall_time_ns();
-  const std::int64_t flag_val = make_workspace_layout(args.ep_size, 0, 0).flag_val;
+  const std::int64_t flags = flags_offset(args, round);
   if (threadIdx.x == 0) args.state->in_combine = round == Round::combine ? 1 : 0;
   for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size;
        i += static_cast<int>(blockDim.x)) {
     const Pair pair = pair_at(args, i);
     if (!pair.meet) continue;
     std::byte* own = args.slices[pair.rank->rank];
+    std::byte* theirs = args.slices[pair.peer];
+    const std::int32_t flag_val = *words(own, at.flag_val);
+    const std::int32_t sent = words(own, at.send_counters)[pair.peer];
+    SliceHeader* board = header_of(theirs);
+    const GuardRecord record = guard_record(*pair.rank, refused);
+    (round == Round::dispatch ? board->dispatch : board->combine)[pair.rank->rank] = record;
+    if (round == Round::dispatch) words(theirs, at.recv_counters)[pair.rank->rank] = sent;
+    const int local_peer = args.local_index[pair.peer];
+    if (local_peer < 0) {
+      store_release(words(theirs, flags) + pair.rank->rank, flag_val);
+      continue;
+    }
+    words(theirs, flags)[pair.rank->rank] = flag_val;
+    if (args.guard != 0 && !agrees(record, guard_record(args.ranks[local_peer], refused)))
+      args.state->guard_mismatch = 1;
+  }
+}
+
+// Waits until every peer of another launch has signalled this round to every local rank, at most timeout_ns, and
+// compares the guard records. All threads of one block.
+__device__ inline void wait_for_peers(const LaunchArgs& args, Round round) {
+  const std::uint64_t start = wall_time_ns();
+  const std::int64_t flag_val = make_workspace_layout(args.ep_size, 0, 0).flag_val;
+  for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size;
+       i += static_cast<int>(blockDim.x)) {
+    const Pair pair = pair_at(args, i);
+    if (!pair.meet || args.local_index[pair.peer] >= 0) continue;
+    std::byte* own = args.slices[pair.rank->rank];
     const std::int32_t expected = *words(own, flag_val);
     const std::int32_t* flag = words(own, flags_offset(args, round)) + pair.peer;
     bool arrived = true;
-    while (load_acquire(flag, system) != expected) {
+    while (load_acquire(flag) != expected) {
       if (wall_time_ns() - start > static_cast<std::uint64_t>(args.timeout_ns)) {
-        arrived = load_acquire(flag, system) == expected;
+        arrived = load_acquire(flag) == expected;
         break;
       }
     }
@@ -162,5 +155,24 @@ __device__ inline void wait_for_peers(const LaunchArgs& args, Round round) {
     if (args.guard != 0 && !agrees(theirs, guard_record(*pair.rank, false))) args.state->guard_mismatch = 1;
   }
 }
+
+// The last block of a launch to call this gets true, and sees what the others wrote before. All threads.
+__device__ inline bool is_last_block(const LaunchArgs& args) {
+  __shared__ bool is_last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    if (args.has_remote_ranks != 0) __threadfence_system();
+    __threadfence();
+    is_last = atomicAdd(&args.state->done_blocks, 1u) == gridDim.x - 1;
+    __threadfence();
+    if (is_last) args.state->done_blocks = 0;
+  }
+  __syncthreads();
+  return is_last;
+}
+
+// A launch keeps the protocol in a block of its own, beside the copying ones, where all peers are local to it; nobody
+// looks before its end. Otherwise some block waits, before (combine) or after (dispatch) the copying.
+__device__ inline int protocol_blocks(const LaunchArgs& args) { return args.has_remote_ranks != 0 ? 0 : 1; }
 
 }  // namespace a2asim::gpu

@@ -139,6 +139,7 @@ RankArgs rank_args(const AllToAllConfig& config, int rank, const RankPlan& plan,
                                              config.dispatch_bytes_per_token());
   args.active_rank_mask = config.active_rank_mask;
   args.token_selected_experts = staged.token_selected_experts;
+  args.routes = staged.routes;
   args.output = staged.output;
   std::int64_t bytes_before = 0;
   for (std::int32_t p = 0; p < args.num_payloads; ++p) {

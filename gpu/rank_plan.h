@@ -19,6 +19,7 @@ struct RankPlan {
 struct StagedRank {
   const std::int32_t* token_selected_experts = nullptr;
   const std::byte* payloads[kMaxPayloads] = {};
+  RouteGroup* routes = nullptr;
   std::byte* output = nullptr;
 };
 

@@ -8,25 +8,26 @@ namespace a2asim::gpu {
 inline constexpr int kWarpSize = 32;
 inline constexpr unsigned kFullWarp = 0xffffffffu;
 
+// Of memory that does not change while the kernel runs.
 template <class T>
-__device__ inline T load_once(const std::byte* from) {  // read once: leave the caches to others
-  return __ldcs(reinterpret_cast<const T*>(from));
+__device__ inline T load_constant(const std::byte* from) {
+  return __ldg(reinterpret_cast<const T*>(from));
 }
 
 __device__ inline uint4 load_vector(const std::byte* from, int width_bytes) {
   uint4 value = {};
   if (width_bytes == 16) {
-    value = load_once<uint4>(from);
+    value = load_constant<uint4>(from);
   } else if (width_bytes == 8) {
-    const uint2 half = load_once<uint2>(from);
+    const uint2 half = load_constant<uint2>(from);
     value.x = half.x;
     value.y = half.y;
   } else if (width_bytes == 4) {
-    value.x = load_once<unsigned>(from);
+    value.x = load_constant<unsigned>(from);
   } else if (width_bytes == 2) {
-    value.x = load_once<unsigned short>(from);
+    value.x = load_constant<unsigned short>(from);
   } else {
-    value.x = load_once<unsigned char>(from);
+    value.x = load_constant<unsigned char>(from);
   }
   return value;
 }
@@ -45,37 +46,66 @@ __device__ inline void store_vector(std::byte* to, const uint4& value, int width
   }
 }
 
-// Walks the tokens of all local ranks in one numbering: first all of local rank 0, then of 1, ..
-class TokenCursor {
+// Walks the pieces of all local ranks' tokens in one numbering: first all of local rank 0, then of 1, ..; a token's
+// pieces lie next to each other. It only moves forward.
+class PieceCursor {
  public:
-  __device__ TokenCursor(const LaunchArgs& args, int first) : args_(args), index_(first) { settle(); }
-  __device__ bool done() const { return local_ >= args_.num_local_ranks; }
-  __device__ void advance(int by) {
-    index_ += by;
+  // vectors_per_piece: 0 for whole tokens.
+  __device__ PieceCursor(const LaunchArgs& args, int first, int vectors_per_piece)
+      : args_(args), vectors_per_piece_(vectors_per_piece), number_(first), index_(first) {
     settle();
   }
-  __device__ const RankArgs& rank() const { return args_.ranks[local_]; }
-  __device__ int token() const { return index_; }
+  __device__ bool done() const { return local_ >= args_.num_local_ranks; }
+  __device__ void move_to(int number) {
+    index_ += number - number_;
+    number_ = number;
+    settle();
+  }
+  __device__ int number() const { return number_; }
+  __device__ int local() const { return local_; }
+  __device__ int token() const { return index_ / pieces_; }
+  __device__ int first_vector() const { return index_ % pieces_ * vectors_per_piece_; }
 
  private:
   __device__ void settle() {
-    while (local_ < args_.num_local_ranks && index_ >= args_.ranks[local_].num_tokens) {
-      index_ -= args_.ranks[local_].num_tokens;
-      ++local_;
+    for (; local_ < args_.num_local_ranks; ++local_) {
+      const RankArgs& rank = args_.ranks[local_];
+      if (vectors_per_piece_ > 0) pieces_ = (rank.num_vectors + vectors_per_piece_ - 1) / vectors_per_piece_;
+      if (index_ < rank.num_tokens * pieces_) return;
+      index_ -= rank.num_tokens * pieces_;
     }
   }
 
   const LaunchArgs& args_;
-  int index_;      // token within the local rank
-  int local_ = 0;  // local rank
+  const int vectors_per_piece_;
+  int number_;
+  int index_;  // piece within the local rank
+  int pieces_ = 1;
+  int local_ = 0;
+};
+
+// Blocks draw their work from a counter: equal shares would wait for the multiprocessors that are farther from the
+// memory. Lane 0 of one warp asks, all lanes get the answer.
+class TicketCounter {
+ public:
+  __device__ TicketCounter(std::uint32_t* counter, int already_given) : counter_(counter), given_(already_given) {}
+  __device__ void ask() {
+    if (threadIdx.x % kWarpSize == 0) ticket_ = atomicAdd(counter_, 1u);
+  }
+  __device__ int answer() const { return given_ + static_cast<int>(__shfl_sync(kFullWarp, ticket_, 0)); }
+
+ private:
+  std::uint32_t* counter_;
+  int given_;
+  unsigned ticket_ = 0;
 };
 
 // Whole rows a block holds at once, one vector a thread, as far as 1024 threads go; then equal parts.
 inline int threads_for(int num_vectors, int max_threads) {
+  if (num_vectors < 1) return kWarpSize;
   const int parts = (num_vectors + max_threads - 1) / max_threads;
-  const int per_part = parts == 0 ? 1 : (num_vectors + parts - 1) / parts;
-  const int threads = (per_part + kWarpSize - 1) / kWarpSize * kWarpSize;
-  return threads < kWarpSize ? kWarpSize : threads;
+  const int per_part = (num_vectors + parts - 1) / parts;
+  return (per_part + kWarpSize - 1) / kWarpSize * kWarpSize;
 }
 
 }  // namespace a2asim::gpu

@@ -252,8 +252,8 @@ TEST_CASE("capture and replay equal the eager calls") {
     };
     const auto small = world.device().capture(views_of(bucket(4), 4), -1, kUsual);
     const auto big = world.device().capture(views_of(bucket(16), 16), -1, kUsual);
-    REQUIRE(small.has_value());
-    REQUIRE(big.has_value());
+    REQUIRE_MESSAGE(small.has_value(), (small ? std::string() : small.error().message));
+    REQUIRE_MESSAGE(big.has_value(), (big ? std::string() : big.error().message));
     world.compare_slices("capture");  // nothing ran
     const auto replay = [&](const std::vector<GraphId>& graphs, const std::vector<RankInput>& inputs,
                             const std::vector<std::int64_t>& baked) {
