@@ -6,27 +6,36 @@
 namespace a2asim {
 namespace {
 
-// A batch pattern: one rank has `first`, all others have `others`. Disagreement needs two different ranks only, and every
-// rule in use looks at nothing but its own count, the largest count and the sum.
-struct Pattern {
-  RankBatch first;
-  RankBatch others;
-  bool operator==(const Pattern&) const = default;
-};
-
-std::int64_t total(const Pattern& pattern, std::int64_t ranks) {
+std::int64_t total(const BatchPattern& pattern, std::int64_t ranks) {
   return pattern.first.count + pattern.others.count * (ranks - 1);
 }
 
-class Search {
+class Patterns {
  public:
-  explicit Search(const Deployment& deployment)
-      : deployment_(deployment), decider_(deployment), ranks_(deployment.topology.attn_dp_size) {}
+  explicit Patterns(const Deployment& deployment)
+      : deployment_(deployment), ranks_(deployment.topology.attn_dp_size) {}
 
-  SearchResult run() {
-    if (deployment_.decode_reachable) try_all(decode_patterns(), false);
-    if (deployment_.prefill_reachable) try_all(prefill_patterns(), true);
-    return std::move(result_);
+  std::vector<BatchPattern> decode() const {
+    const ForwardMode mode = deployment_.speculates ? ForwardMode::target_verify : ForwardMode::decode;
+    std::vector<BatchPattern> patterns;
+    for (const std::int64_t first : decode_counts())
+      for (const std::int64_t others : others_beside(first, deployment_.requests_per_dp_rank.value))
+        patterns.push_back({{mode, first}, {mode, others}});
+    return patterns;
+  }
+
+  std::vector<BatchPattern> prefill() const {
+    std::vector<BatchPattern> patterns;
+    for (const std::int64_t first : prefill_counts()) {
+      for (const std::int64_t others : others_beside(first, deployment_.prefill_tokens.value))
+        patterns.push_back({{ForwardMode::extend, first}, {ForwardMode::extend, others}});
+      // Peers that decode while one rank prefills: their counts ride in the same step. A speculative worker keeps such
+      // ranks idle instead.
+      if (ranks_ < 2 || !deployment_.decode_reachable || deployment_.speculates || first == 0) continue;
+      for (const std::int64_t others : decode_counts())
+        patterns.push_back({{ForwardMode::extend, first}, {ForwardMode::decode, others}});
+    }
+    return patterns;
   }
 
  private:
@@ -73,35 +82,28 @@ class Search {
     return ranks_ > 1 ? within(counts, limit) : Counts{0};
   }
 
-  std::vector<Pattern> decode_patterns() const {
-    const ForwardMode mode = deployment_.speculates ? ForwardMode::target_verify : ForwardMode::decode;
-    std::vector<Pattern> patterns;
-    for (const std::int64_t first : decode_counts())
-      for (const std::int64_t others : others_beside(first, deployment_.requests_per_dp_rank.value))
-        patterns.push_back({{mode, first}, {mode, others}});
-    return patterns;
+  const Deployment& deployment_;
+  std::int64_t ranks_;
+};
+
+class Search {
+ public:
+  explicit Search(const Deployment& deployment)
+      : deployment_(deployment), decider_(deployment), ranks_(deployment.topology.attn_dp_size) {}
+
+  SearchResult run() {
+    try_all(decode_patterns(deployment_), false);
+    try_all(prefill_patterns(deployment_), true);
+    return std::move(result_);
   }
 
-  std::vector<Pattern> prefill_patterns() const {
-    std::vector<Pattern> patterns;
-    for (const std::int64_t first : prefill_counts()) {
-      for (const std::int64_t others : others_beside(first, deployment_.prefill_tokens.value))
-        patterns.push_back({{ForwardMode::extend, first}, {ForwardMode::extend, others}});
-      // Peers that decode while one rank prefills: their counts ride in the same step. A speculative worker keeps such
-      // ranks idle instead.
-      if (ranks_ < 2 || !deployment_.decode_reachable || deployment_.speculates || first == 0) continue;
-      for (const std::int64_t others : decode_counts())
-        patterns.push_back({{ForwardMode::extend, first}, {ForwardMode::decode, others}});
-    }
-    return patterns;
-  }
-
-  void try_all(std::vector<Pattern> patterns, bool prefill) {
-    std::stable_sort(patterns.begin(), patterns.end(), [this](const Pattern& a, const Pattern& b) {
+ private:
+  void try_all(std::vector<BatchPattern> patterns, bool prefill) {
+    std::stable_sort(patterns.begin(), patterns.end(), [this](const BatchPattern& a, const BatchPattern& b) {
       return total(a, ranks_) < total(b, ranks_);
     });
     std::vector<RankBatch> batches(static_cast<std::size_t>(ranks_));
-    for (const Pattern& pattern : patterns) {
+    for (const BatchPattern& pattern : patterns) {
       if (total(pattern, ranks_) == 0) continue;
       std::fill(batches.begin(), batches.end(), pattern.others);
       batches.front() = pattern.first;
@@ -188,6 +190,14 @@ class Search {
 };
 
 }  // namespace
+
+std::vector<BatchPattern> decode_patterns(const Deployment& deployment) {
+  return deployment.decode_reachable ? Patterns(deployment).decode() : std::vector<BatchPattern>{};
+}
+
+std::vector<BatchPattern> prefill_patterns(const Deployment& deployment) {
+  return deployment.prefill_reachable ? Patterns(deployment).prefill() : std::vector<BatchPattern>{};
+}
 
 SearchResult search_batches(const Deployment& deployment) { return Search(deployment).run(); }
 

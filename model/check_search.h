@@ -46,4 +46,16 @@ struct SearchResult {
 
 SearchResult search_batches(const Deployment& deployment);
 
+// A batch pattern: one rank has `first`, all others have `others`. Disagreement needs two different ranks only, and every
+// rule in use looks at nothing but its own count, the largest count and the sum.
+struct BatchPattern {
+  RankBatch first;
+  RankBatch others;
+  bool operator==(const BatchPattern&) const = default;
+};
+
+// Both sides of every number at which a decision can change; in no order. Empty where the phase cannot be reached.
+std::vector<BatchPattern> decode_patterns(const Deployment& deployment);
+std::vector<BatchPattern> prefill_patterns(const Deployment& deployment);
+
 }  // namespace a2asim

@@ -94,7 +94,9 @@ struct Deployment {
   Deployment(const Deployment&) = delete;  // gather_inputs points into args
   Deployment& operator=(const Deployment&) = delete;
 
-  Result<SizingDecision> size(const RankView& view) const { return rule ? rule(view) : generation->sizing(view); }
+  Result<SizingDecision> size(const RankView& view) const {
+    return rule ? size_by_own_rule(rule, generation->sizing, view) : generation->sizing(view);
+  }
   // The view of one rank, but for the fields that change from step to step.
   RankView base_view(int ep_rank) const;
 };

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
 // Rules run millions of times a second and hardly ever fail: the texts of the errors stay out of their way.
 #define A2ASIM_COLD [[gnu::cold, gnu::noinline]]
@@ -190,6 +192,19 @@ Decision sizing_pr35758(const RankView& view) {
   if (decision.runtime_max_tokens_per_rank > view.max_num_tokens)
     return exceeds_workspace(decision, view.max_num_tokens);
   if (decision.runtime_max_tokens_per_rank < decision.dispatched_rows) return rows_overflow(decision);
+  return decision;
+}
+
+Decision size_by_own_rule(const SizingRule& rule, Result<SizingDecision> (*built_in)(const RankView&),
+                          const RankView& view) {
+  Decision own = rule(view);
+  if (!own) return own;
+  // The built-in rule, told that R is the gathered maximum, adds what this version does beside choosing R.
+  const std::int64_t r = own->runtime_max_tokens_per_rank;
+  const std::array<std::int64_t, 2> gathered = {r, r};
+  const RankView around{.dp_global = gathered, .rows = view.rows, .max_num_tokens = std::numeric_limits<std::int64_t>::max()};
+  Decision decision = built_in(around);
+  if (decision) choose(*decision, SizingBranch::external, r);
   return decision;
 }
 

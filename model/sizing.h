@@ -56,6 +56,12 @@ struct SizingDecision {
 // are check_flashinfer_dispatch in capacity.h). A user's own rule is one more of these.
 using SizingRule = std::function<Result<SizingDecision>(const RankView&)>;
 
+// What a generation does around its rule, done around a rule of the user's own: the dummy row of an empty rank (until
+// #22394) and the assertion that R holds the rows (from #30450). R stays the rule's answer; R <= cap is FlashInfer's own
+// check in every version. `built_in` is the generation's rule.
+Result<SizingDecision> size_by_own_rule(const SizingRule& rule, Result<SizingDecision> (*built_in)(const RankView&),
+                                        const RankView& view);
+
 // The rules, each named by the PR that brought it; a generation names one. All expect ep_size >= 1, attn_tp_size >= 1
 // and counts >= 0, and allocate nothing unless they fail.
 //
