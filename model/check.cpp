@@ -28,12 +28,10 @@ bool every_forward_fails(const Deployment& deployment, const SearchResult& searc
   return deployment.launch_error && (dead(search.decode) || dead(search.prefill));
 }
 
-bool always_raises(const SearchResult::Kind& kind) { return kind.tried > 0 && kind.all_ranks_raise == kind.tried; }
-
 void add_rejections(const Deployment& deployment, const SearchResult& search, CheckReport& report) {
   for (const Rejection& rejection : deployment.rejections) report.findings.push_back(explain_rejection(rejection));
   for (const SearchResult::Kind* kind : {&search.decode, &search.prefill})
-    if (always_raises(*kind)) report.findings.push_back(explain_every_forward(deployment, *kind->raises));
+    if (kind->first_raises) report.findings.push_back(explain_every_forward(deployment, *kind->raises));
   if (deployment.rejections.empty() && every_forward_fails(deployment, search))
     report.findings.push_back(explain_rejection(*deployment.launch_error));
 }

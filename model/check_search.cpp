@@ -167,7 +167,7 @@ class Search {
     PhaseOutcome& outcome = result_.at(phase);
     ++outcome.tried;
     if (taking_part > 0 && raised == taking_part) {
-      ++kind.all_ranks_raise;
+      kind.first_raises |= kind.tried == 1;
       keep(kind.raises, phase, batches, decisions, stride);
       return;
     }

@@ -32,12 +32,12 @@ struct PhaseOutcome {
 
 struct SearchResult {
   std::array<PhaseOutcome, 5> phases;  // by Phase
-  // Decode-like and prefill forwards apart: tried, refused by a rule on every rank, stopped by the cap assertion.
+  // Decode-like and prefill forwards apart.
   struct Kind {
     std::int64_t tried = 0;
-    std::int64_t all_ranks_raise = 0;
-    std::int64_t over_cap = 0;
-    std::optional<TroubledBatch> raises;  // the first batch that every rank refuses
+    bool first_raises = false;  // the smallest batch is refused by a rule on every rank: the first request fails
+    std::int64_t over_cap = 0;  // batches stopped by the cap assertion
+    std::optional<TroubledBatch> raises;  // the smallest batch that every rank refuses
   };
   Kind decode, prefill;
   PhaseOutcome& at(Phase phase) { return phases[static_cast<std::size_t>(phase)]; }

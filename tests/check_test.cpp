@@ -94,6 +94,12 @@ TEST_CASE("a skipped all-gather with the predicate true is refused on the first 
   CHECK(report.findings.front().fix.find("SGLANG_SCHEDULER_SKIP_ALL_GATHER") != std::string::npos);
 }
 
+TEST_CASE("a skipped all-gather under #35758: one rank leaves for the all-gatherv, the idle ones assert") {
+  const CheckReport report = check("pr35758", "SGLANG_SCHEDULER_SKIP_ALL_GATHER=1 " + std::string(test::kGathered) +
+                                                  "--disaggregation-mode prefill");
+  CHECK(report.verdict == Verdict::rejected);
+}
+
 TEST_CASE("what FlashInfer refuses whatever the batch") {
   CHECK(check("pr14668", std::string(test::kGathered), ModelShape{512, 10, 4096}).verdict == Verdict::rejected);
   CHECK(check("pr26643", std::string(test::kGathered), ModelShape{512, 10, 4096}).verdict == Verdict::agrees);
