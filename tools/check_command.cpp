@@ -185,6 +185,12 @@ Result<void> settle_model(const Options& options, Inputs& inputs) {
   return {};
 }
 
+Result<CheckReport> resolve_and_check(const DeploymentInputs& inputs) {
+  const Result<std::unique_ptr<Deployment>> deployment = resolve_deployment(inputs);
+  if (!deployment) return tl::unexpected(deployment.error());
+  return check_deployment(**deployment);
+}
+
 Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
   Inputs inputs;
   DeploymentInputs& deployment = inputs.deployment;
@@ -210,14 +216,13 @@ Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
   if (!parsed && parsed.error().kind != ErrorKind::parse_error) return tl::unexpected(parsed.error());
   if (parsed) deployment.args = parsed->args;
   if (const Result<void> settled = settle_model(options, inputs); !settled) return tl::unexpected(settled.error());
-  if (!parsed) return refused_by_argparse(*deployment.generation, parsed.error());
-  const Result<std::unique_ptr<Deployment>> resolved = resolve_deployment(deployment);
-  if (!resolved) return tl::unexpected(resolved.error());
-
-  CheckReport report = check_deployment(**resolved);
-  for (CheckFinding& finding : inputs.notes) report.findings.push_back(std::move(finding));
-  for (const Note& read : launch.notes) report.findings.push_back(note("launch_command", read.message));
-  for (const Note& read : parsed->notes) report.findings.push_back(note("server_args", read.message));
+  for (const Note& read : launch.notes) inputs.notes.push_back(note("launch_command", read.message));
+  if (parsed) {
+    for (const Note& read : parsed->notes) inputs.notes.push_back(note("server_args", read.message));
+  }
+  Result<CheckReport> report =
+      parsed ? resolve_and_check(deployment) : refused_by_argparse(*deployment.generation, parsed.error());
+  if (report) report->findings.insert(report->findings.end(), inputs.notes.begin(), inputs.notes.end());
   return report;
 }
 

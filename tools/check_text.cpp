@@ -12,9 +12,11 @@ namespace {
 constexpr std::size_t kWidth = 100;
 constexpr std::size_t kScreen_lines = 24;
 constexpr std::size_t kLabelWidth = 12;
+constexpr std::size_t kFactLines = 2;   // topology, capacity
+constexpr std::size_t kBriefLines = 2;  // findings that are not shown in full
 
-// How many lines each part of a finding may take on one screen; --verbose lifts them. With the head and a last line
-// they leave `why` at least six; it takes what the others do not need.
+// How many lines each part of a finding may take on one screen; --verbose lifts them. `why` takes what the others
+// leave: at least two lines below the longest head, usually seven.
 struct Limits {
   std::size_t what = 2;
   std::size_t ranks = 5;
@@ -76,13 +78,17 @@ std::string capacity_words(const CheckReport& report) {
                      report.capacity_source);
 }
 
+// The first `most` lines, the last of them marked where something is left out.
+void limit(std::vector<std::string>& lines, std::size_t most, std::size_t width) {
+  if (lines.size() <= most) return;
+  lines.resize(most);
+  lines.back() = cut(lines.back() + " ..", width);
+}
+
 // `label` before the first line, the others below it.
 void add_labelled(std::vector<std::string>& lines, std::string_view label, std::vector<std::string> body,
-                  std::size_t limit) {
-  if (body.size() > limit) {
-    body.resize(limit);
-    body.back() = cut(body.back(), kWidth - kLabelWidth - 3) + " ..";
-  }
+                  std::size_t most) {
+  limit(body, most, kWidth - kLabelWidth);
   for (std::size_t at = 0; at < body.size(); ++at) {
     lines.push_back(fmt::format("  {:<{}}{}", at == 0 ? label : "", kLabelWidth - 2, body[at]));
   }
@@ -164,14 +170,12 @@ std::vector<std::string> head(const CheckReport& report, const TextStyle& style)
   std::vector<std::string> facts;
   if (report.generation != nullptr) facts.push_back(version_words(*report.generation));
   if (!report.backend.empty()) facts.push_back(topology_words(report));
-  facts.push_back(capacity_words(report));
+  const std::string capacity = capacity_words(report);
+  if (!capacity.empty()) facts.push_back(capacity);
   for (const std::string& fact : facts) {
-    if (fact.empty()) continue;
-    if (!style.verbose) {
-      lines.push_back("  " + cut(fact, kWidth - 2));
-    } else {
-      for (const std::string& line : wrap(fact, kWidth - 2, 2)) lines.push_back("  " + line);
-    }
+    std::vector<std::string> body = wrap(fact, kWidth - 2, 2);
+    if (!style.verbose) limit(body, kFactLines, kWidth - 2);
+    for (const std::string& line : body) lines.push_back("  " + line);
   }
   return lines;
 }
@@ -204,10 +208,7 @@ std::string one_screen(const CheckReport& report, const TextStyle& style) {
         fmt::format("{}: {}{}", name(finding.severity),
                     finding.phase == Phase::start ? "" : fmt::format("{}: ", name(finding.phase)), finding.message),
         kWidth, 2);
-    if (brief.size() > 2) {
-      brief.resize(2);
-      brief[1] = cut(brief[1], kWidth - 3) + " ..";
-    }
+    limit(brief, kBriefLines, kWidth);
     if (brief.size() + (left > 1 ? 1 : 0) > room) break;
     for (std::string& line : brief) lines.push_back(std::move(line));
   }
