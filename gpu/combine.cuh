@@ -108,22 +108,34 @@ __device__ inline void find_parts(const LaunchArgs& args, const PieceCursor& cur
 }
 
 // The scouting warp: draws tokens and finds their parts, one step ahead of the adding warps.
-__device__ inline void scout_parts(const LaunchArgs& args, int first_token, int adding_blocks, Parts (&parts)[2]) {
+__device__ inline void scout_parts(const LaunchArgs& args, int first_token, int adding_blocks, int num_tokens,
+                                   Parts (&parts)[2]) {
+  const bool speaks = threadIdx.x % kWarpSize == 0;
+  const bool draws = adding_blocks < num_tokens;
   PieceCursor cursor(args, first_token, 0);
   TicketCounter tickets(&args.state->next_combine, adding_blocks);
   for (int step = 0;; ++step) {
     const bool done = cursor.done();
     if (!done) {
-      tickets.ask();
+      if (draws) tickets.ask();
       find_parts(args, cursor, parts[step % 2]);
-      cursor.move_to(tickets.answer());
-    } else if (threadIdx.x % kWarpSize == 0) {
+      cursor.move_to(draws ? tickets.answer() : num_tokens);
+    } else if (speaks) {
       parts[step % 2].local = -1;
     }
     __syncthreads();
-    if (done) return;
+    if (done) break;
   }
+  // When all blocks have drawn their last, the counter is set back for the next launch.
+  if (!draws || !speaks) return;
+  if (atomicAdd(&args.state->done_blocks, 1u) != static_cast<unsigned>(adding_blocks - 1)) return;
+  args.state->done_blocks = 0;
+  args.state->next_combine = 0;
 }
+
+// Trees over wide rows have a kernel of exactly top_k positions; the others are padded.
+template <int kWidth, bool kTree>
+inline constexpr bool kIsPadded = kWidth != 16 || !kTree;
 
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
 __device__ inline void add_parts(const RankArgs& rank, const Parts& parts, int adding_threads) {
@@ -135,7 +147,7 @@ __device__ inline void add_parts(const RankArgs& rank, const Parts& parts, int a
     RowPiece<kWidth> rows[kPositions];
 #pragma unroll
     for (int j = 0; j < kPositions; ++j) {
-      const std::uint32_t absent = j < top_k ? 0u : Number<kType>::negative_zeros;
+      const std::uint32_t absent = kIsPadded<kWidth, kTree> && j >= top_k ? Number<kType>::negative_zeros : 0u;
       for (std::uint32_t& word : rows[j].word) word = absent;
       if ((present >> j & 1) != 0) rows[j] = load_piece<kWidth>(parts.row[j] + at);
     }
@@ -158,14 +170,15 @@ __device__ inline void meet_for_combine(const LaunchArgs& args) {
 constexpr int kMaxCombineThreads = 512;
 
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
-__global__ void __launch_bounds__(kMaxCombineThreads) combine_kernel(const __grid_constant__ LaunchArgs args) {
+__global__ void __launch_bounds__(kMaxCombineThreads)
+    combine_kernel(const __grid_constant__ LaunchArgs args, int num_tokens) {
   __shared__ Parts parts[2];
   const int block = static_cast<int>(blockIdx.x) - protocol_blocks(args);
   const int adding_threads = static_cast<int>(blockDim.x) - kWarpSize;
   if (block < 0) {
     meet_for_combine(args);
   } else if (static_cast<int>(threadIdx.x) >= adding_threads) {
-    scout_parts(args, block, static_cast<int>(gridDim.x) - protocol_blocks(args), parts);
+    scout_parts(args, block, static_cast<int>(gridDim.x) - protocol_blocks(args), num_tokens, parts);
   } else {
     for (int step = 0;; ++step) {
       __syncthreads();
@@ -174,7 +187,6 @@ __global__ void __launch_bounds__(kMaxCombineThreads) combine_kernel(const __gri
       add_parts<kType, kWidth, kPositions, kTree>(args.ranks[found.local], found, adding_threads);
     }
   }
-  if (is_last_block(args) && threadIdx.x == 0) args.state->next_combine = 0;
 }
 
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
@@ -192,7 +204,8 @@ int start_combine(const LaunchArgs& args, Stream stream) {
   const int resident = resident_blocks(kernel, threads);
   if (resident <= 0) return cudaErrorLaunchOutOfResources;
   const int adding = static_cast<int>(tokens < 1 ? 1 : tokens < resident ? tokens : resident);
-  return start({adding + (args.has_remote_ranks != 0 ? 0 : 1), threads, stream, false}, kernel, args);
+  return start({adding + (args.has_remote_ranks != 0 ? 0 : 1), threads, stream, false}, kernel, args,
+               static_cast<int>(tokens));
 }
 
 template <NumberType kType>
@@ -208,12 +221,26 @@ int combine_of_type(const LaunchArgs& args, int top_k, Stream stream) {
     return top_k <= 16 ? start_combine<kType, 16, 16, false>(args, stream)
                        : start_combine<kType, 16, 32, false>(args, stream);
   }
-  if (top_k == 1) return start_combine<kType, 16, 1, true>(args, stream);
-  if (top_k == 2) return start_combine<kType, 16, 2, true>(args, stream);
-  if (top_k == 4) return start_combine<kType, 16, 4, true>(args, stream);
-  if (top_k <= 8) return start_combine<kType, 16, 8, true>(args, stream);
-  return top_k <= 16 ? start_combine<kType, 16, 16, true>(args, stream)
-                     : start_combine<kType, 16, 32, true>(args, stream);
+  switch (top_k) {
+    case 1:
+      return start_combine<kType, 16, 1, true>(args, stream);
+    case 2:
+      return start_combine<kType, 16, 2, true>(args, stream);
+    case 4:
+      return start_combine<kType, 16, 4, true>(args, stream);
+    case 6:
+      return start_combine<kType, 16, 6, true>(args, stream);
+    case 8:
+      return start_combine<kType, 16, 8, true>(args, stream);
+    case 10:
+      return start_combine<kType, 16, 10, true>(args, stream);
+    case 16:
+      return start_combine<kType, 16, 16, true>(args, stream);
+    case 22:
+      return start_combine<kType, 16, 22, true>(args, stream);
+    default:
+      return cudaErrorInvalidValue;  // no other has the shape of a tree
+  }
 }
 
 }  // namespace a2asim::gpu

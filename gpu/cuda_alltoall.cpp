@@ -86,13 +86,13 @@ Result<std::unique_ptr<CudaAllToAll>> CudaAllToAll::create(std::span<const AllTo
 Result<void> CudaAllToAll::set_up_devices(const CudaOptions& options) {
   const std::size_t world = configs_.size();
   const std::size_t count = options.devices.size();
-  std::vector<std::int64_t> bytes;
+  std::vector<SymmetricSlices::Slice> wanted;
   for (std::size_t rank = 0; rank < world; ++rank) {
-    bytes.push_back(configs_[rank].workspace_bytes());
     place_of_rank_.push_back(rank * count / world);
     device_of_rank_.push_back(options.devices[place_of_rank_.back()]);
+    wanted.push_back({configs_[rank].workspace_bytes(), configs_[rank].layout().payload_data, device_of_rank_.back()});
   }
-  auto slices = SymmetricSlices::create(bytes, device_of_rank_);
+  auto slices = SymmetricSlices::create(wanted);
   if (!slices) return tl::unexpected(slices.error());
   slices_ = std::move(*slices);
   staging_.resize(local_ranks_.size());

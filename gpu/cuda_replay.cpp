@@ -25,15 +25,20 @@ Result<std::vector<OwnedGraphExec>> CudaAllToAll::record_graphs(const Capture& r
     if (auto ok = cuda_result(code, "beginning a capture"); !ok) return tl::unexpected(ok.error());
   }
   auto recorded = enqueue_sequence(record.invalid_expert_id, record.payloads);
-  std::vector<OwnedGraphExec> graphs;
-  for (const Device& device : devices_) {
-    cudaGraph_t graph = nullptr;
-    auto ok = cuda_result(cudaStreamEndCapture(device.stream.get(), &graph), "ending a capture");
+  // All captures end before the first graph is instantiated: that call is refused while a stream of this thread
+  // captures.
+  std::vector<cudaGraph_t> captured(devices_.size(), nullptr);
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    auto ok = cuda_result(cudaStreamEndCapture(devices_[i].stream.get(), &captured[i]), "ending a capture");
     if (!ok && recorded) recorded = ok;
-    if (graph == nullptr) continue;
+  }
+  std::vector<OwnedGraphExec> graphs;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    if (captured[i] == nullptr) continue;
     cudaGraphExec_t exec = nullptr;
-    if (recorded) recorded = cuda_result(cudaGraphInstantiate(&exec, graph, 0), "instantiating a graph");
-    cudaGraphDestroy(graph);
+    if (recorded) recorded = cuda_result(cudaSetDevice(devices_[i].id), "cudaSetDevice");
+    if (recorded) recorded = cuda_result(cudaGraphInstantiate(&exec, captured[i], 0), "instantiating a graph");
+    cudaGraphDestroy(captured[i]);
     graphs.emplace_back(exec);
   }
   if (!recorded) return tl::unexpected(recorded.error());

