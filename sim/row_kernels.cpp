@@ -48,8 +48,39 @@ inline void store_block(const float* __restrict values, std::int64_t first, std:
               static_cast<std::size_t>(count) * sizeof(Storage));
 }
 
+// The usual few experts of a row in one pass.
+template <class Number, int kCount>
+void expert_row_of(const std::byte* x, const float* factors, std::int64_t elements, std::byte* output) {
+  using Storage = typename Number::Storage;
+  float factor[kCount];
+  for (int e = 0; e < kCount; ++e) factor[e] = factors[e];
+  for_blocks(elements, [&](std::int64_t first, auto n) {
+    Storage in[kBlock], out[kBlock];
+    std::memcpy(in, x + static_cast<std::size_t>(first) * sizeof(Storage),
+                static_cast<std::size_t>(n) * sizeof(Storage));
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float value = Number::load(in[i]);
+      float sum = 0.0F;
+      for (int e = 0; e < kCount; ++e) sum = closed_form_accumulate(sum, factor[e], value);
+      out[i] = Number::store(sum);
+    }
+    std::memcpy(output + static_cast<std::size_t>(first) * sizeof(Storage), out,
+                static_cast<std::size_t>(n) * sizeof(Storage));
+  });
+}
+
 template <class Number>
 void expert_row(const std::byte* x, const float* factors, int count, std::int64_t elements, std::byte* output) {
+  switch (count) {
+    case 1:
+      return expert_row_of<Number, 1>(x, factors, elements, output);
+    case 2:
+      return expert_row_of<Number, 2>(x, factors, elements, output);
+    case 3:
+      return expert_row_of<Number, 3>(x, factors, elements, output);
+    default:
+      break;
+  }
   for_blocks(elements, [&](std::int64_t first, auto n) {
     float values[kBlock], sums[kBlock] = {};
     load_block<Number>(x, first, n, values);
