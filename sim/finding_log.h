@@ -18,6 +18,7 @@ class FindingLog {
 
   // Counts one; true if it will be kept, so that the caller can save itself from building it.
   bool count(FindingKind kind) { return counts_[static_cast<std::size_t>(kind)]++ < limit_; }
+  void add_count(FindingKind kind, std::int64_t count) { counts_[static_cast<std::size_t>(kind)] += count; }
   void keep(Finding finding) { findings_.push_back(std::move(finding)); }
   void add(Finding finding) {
     if (count(finding.kind)) keep(std::move(finding));

@@ -77,6 +77,12 @@ class SimAllToAll final : public AllToAll {
   void use_network(const ExpertNetwork* network) { network_ = network; }
   // Bit r: rank r makes no call until told otherwise. Its peers wait for it, unless their mask leaves it out.
   void set_absent(std::uint64_t ranks) { absent_ = ranks; }
+  // FlashInfer's rank mask, the same on every rank from now on: see AllToAllConfig::active_rank_mask.
+  void set_active_rank_mask(std::uint64_t mask);
+  // Between dispatch and experts, where a version does not sanitize: its experts run over all [ep_size, R] rows, so the
+  // ids in rows that nobody filled count. Live ids of an earlier round are a warning (stale), other bytes in their place
+  // an expert_id_out_of_range (at provenance fidelity: could be one). Nothing of what they compute is read.
+  void inspect_unused_rows();
   void set_context(const StepContext& context) { context_ = context; }
   // MoeAlltoAll's initialise on every rank: counters, flags, payloads and the shadow as after create(). Graphs stay.
   void reset();
@@ -171,6 +177,8 @@ class SimAllToAll final : public AllToAll {
   void report_garbage_id(int rank, std::int32_t id);
   void network_row(const Rank& rank, const std::byte* x, const float* weights, const std::int32_t* experts, int count,
                    std::byte* output);
+  // sim_unused_rows.cpp
+  void inspect_unused_row(int rank, int source, std::int64_t slot);
   // sim_combine.cpp
   Result<void> refuse_combine(std::span<const std::int64_t> runtime_max);
   void check_combine_reads(int rank, std::int64_t runtime_max);

@@ -7,6 +7,7 @@ namespace a2asim {
 std::span<const AddCommand> commands() {
   static constexpr std::array kCommands = {
       add_check,
+      add_replay,
       add_generations,
   };
   return kCommands;

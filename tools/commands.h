@@ -23,6 +23,7 @@ struct CommandLine {
 using AddCommand = void (*)(CLI::App& program, CommandLine& line);
 
 void add_check(CLI::App& program, CommandLine& line);
+void add_replay(CLI::App& program, CommandLine& line);
 void add_generations(CLI::App& program, CommandLine& line);
 
 std::span<const AddCommand> commands();  // in the order of --help

@@ -12,6 +12,7 @@ struct Io {
   std::ostream& err;  // messages
   bool in_is_terminal = false;
   bool colour = false;  // out is a terminal, and neither NO_COLOR nor TERM=dumb speaks against it
+  bool err_is_terminal = false;  // then long work may show its progress there
 };
 
 // The exit codes of every command.

@@ -1,0 +1,267 @@
+#include "sim/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace a2asim {
+namespace {
+
+constexpr std::uint64_t bit_of(std::int64_t rank) { return std::uint64_t{1} << rank; }
+
+// rejected, disagrees, over_capacity, agrees: the first of two.
+Verdict graver(Verdict a, Verdict b) {
+  constexpr std::array order = {Verdict::rejected, Verdict::disagrees, Verdict::over_capacity};
+  for (const Verdict verdict : order)
+    if (a == verdict || b == verdict) return verdict;
+  return a;
+}
+
+// The faults of a scenario, step by step. `ranks_per_replica`: faults name expert-parallel ranks, decisions are made by
+// data-parallel ranks.
+class FaultPlan {
+ public:
+  FaultPlan(const Scenario& scenario, std::size_t dp_ranks, std::size_t ranks_per_replica)
+      : scenario_(scenario), dp_ranks_(dp_ranks), ranks_per_replica_(static_cast<std::int64_t>(ranks_per_replica)) {}
+
+  // Fills everything of `input` but its graph choice, for a step of the file.
+  void apply(std::int64_t step, const Step& wanted, StepInput& input) {
+    batches_.clear();
+    for (std::size_t dp = 0; dp < dp_ranks_; ++dp) batches_.push_back({wanted.mode_of(dp), wanted.tokens[dp]});
+    faults_.assign(dp_ranks_, RankFault{});
+    input.absent = input.masked = 0;
+    bool any = false;
+    for (const Fault& fault : scenario_.faults) {
+      if (is_construction_fault(fault.kind)) continue;
+      const bool lasts = fault.kind == FaultKind::dead_rank;
+      if (fault.step != step && !(lasts && fault.step < step)) continue;
+      any = add(fault, input) || any;
+    }
+    input.batches = batches_;
+    input.faults = any ? std::span<const RankFault>(faults_) : std::span<const RankFault>{};
+  }
+
+ private:
+  // True when it changes a decision.
+  bool add(const Fault& fault, StepInput& input) {
+    const std::int64_t rank = fault.rank.value_or(0);
+    const auto dp = static_cast<std::size_t>(rank / ranks_per_replica_);
+    switch (fault.kind) {
+      case FaultKind::skip_rank:
+        input.absent |= bit_of(rank);
+        return false;
+      case FaultKind::dead_rank:
+        input.absent |= bit_of(rank);
+        if (fault.masked) {
+          input.masked |= bit_of(rank);
+          batches_[dp] = {};  // kDeadRankSyncInfo: the scheduler counts it as idle
+        }
+        return false;
+      case FaultKind::skip_all_gather:
+        for_ranks(fault, [](RankFault& own) { own.skip_all_gather = true; });
+        return true;
+      case FaultKind::stale_counts:
+        faults_[dp].stale_counts = true;
+        return true;
+      case FaultKind::wrong_mode:
+        faults_[dp].mode = fault.mode;
+        return true;
+      case FaultKind::replay_rank:
+        for (std::size_t other = 0; other < dp_ranks_; ++other)
+          if (!faults_[other].replay || other == dp) faults_[other].replay = other == dp;
+        return true;
+      case FaultKind::corrupt_count:
+        for_ranks(fault, [&](RankFault& own) {
+          own.corrupt_source = fault.source;
+          own.corrupt_value = fault.value;
+        });
+        return true;
+      case FaultKind::max_num_tokens:
+      case FaultKind::payload_bytes:
+        return false;
+    }
+    return false;
+  }
+
+  template <class Change>
+  void for_ranks(const Fault& fault, Change change) {
+    if (fault.rank) change(faults_[static_cast<std::size_t>(*fault.rank / ranks_per_replica_)]);
+    else std::ranges::for_each(faults_, change);
+  }
+
+  const Scenario& scenario_;
+  std::size_t dp_ranks_;
+  std::int64_t ranks_per_replica_;
+  std::vector<RankBatch> batches_;
+  std::vector<RankFault> faults_;
+};
+
+GraphChoice choice_of(const std::optional<bool>& graph) {
+  return !graph ? GraphChoice::engine : *graph ? GraphChoice::replay : GraphChoice::eager;
+}
+
+ClusterOptions cluster_options(const Scenario& scenario, const ReplayOptions& options) {
+  ClusterOptions out;
+  out.fidelity = options.fidelity;
+  out.seed = options.seed.value_or(scenario.seed);
+  out.dtype = scenario.model.dtype;
+  out.layers = scenario.model.layers;
+  out.routing = scenario.routing;
+  out.experts = scenario.experts;
+  out.construction_faults = scenario.faults;
+  out.findings_per_kind = options.findings_per_kind;
+  return out;
+}
+
+ReplayedStep record(const Cluster& cluster, const StepInput& input, const StepOutcome& outcome) {
+  ReplayedStep step;
+  step.outcome = outcome;
+  step.batches.assign(input.batches.begin(), input.batches.end());
+  for (int r = 0; r < cluster.ep_size(); ++r)
+    step.ranks.push_back(
+        {cluster.decisions()[static_cast<std::size_t>(r)], (outcome.taking_part & bit_of(r)) != 0});
+  for (std::size_t dp = 0; dp < input.batches.size(); ++dp) {
+    const auto list = cluster.dp_global(dp);
+    step.lists.push_back(list ? std::optional(std::vector<std::int64_t>(list->begin(), list->end())) : std::nullopt);
+  }
+  step.findings = step_findings(cluster, input, outcome);
+  step.counts = cluster.log().counts();
+  for (const Finding& found : step.findings) ++step.counts[static_cast<std::size_t>(found.kind)];
+  step.findings.insert(step.findings.end(), cluster.log().findings().begin(), cluster.log().findings().end());
+  return step;
+}
+
+void add(Traffic& sum, const Traffic& step) {
+  sum.rows_sent += step.rows_sent;
+  sum.rows_reserved += step.rows_reserved;
+  sum.dispatch_bytes += step.dispatch_bytes;
+  sum.combine_bytes += step.combine_bytes;
+}
+
+class Run {
+ public:
+  Run(const Scenario& scenario, const ReplayOptions& options, Cluster& cluster, ReplayReport& report)
+      : scenario_(scenario),
+        options_(options),
+        cluster_(cluster),
+        report_(report),
+        plan_(scenario, static_cast<std::size_t>(cluster.deployment().topology.attn_dp_size),
+              static_cast<std::size_t>(cluster.deployment().topology.attn_tp_size *
+                                       cluster.deployment().topology.attn_cp_size)) {}
+
+  Result<void> all() {
+    for (const Step& wanted : scenario_.steps) {
+      for (std::int64_t i = 0; i < wanted.repeat; ++i) {
+        const Result<bool> goes_on = one(wanted);
+        if (!goes_on) return tl::unexpected(goes_on.error());
+        if (!*goes_on) return finish();
+      }
+    }
+    return finish();
+  }
+
+ private:
+  Result<bool> one(const Step& wanted) {
+    StepInput input;
+    input.graph = choice_of(wanted.graph);
+    plan_.apply(report_.steps_run, wanted, input);
+    const Result<StepOutcome> outcome = cluster_.step(input);
+    if (!outcome) return tl::unexpected(outcome.error());
+    cluster_.add_to(digest_, *outcome);
+    add(report_.traffic, outcome->traffic);
+    report_.bad_tokens += outcome->bad_tokens;
+    report_.verdict = graver(report_.verdict, outcome->verdict);
+    ReplayedStep step = record(cluster_, input, *outcome);
+    for (std::size_t kind = 0; kind < step.counts.size(); ++kind) report_.counts[kind] += step.counts[kind];
+    if (!report_.first_bad_step && step.is_bad()) report_.first_bad_step = report_.steps_run;
+    const auto kept = static_cast<std::int64_t>(report_.steps.size()) * cluster_.ep_size();
+    if (kept < options_.kept_rank_steps) report_.steps.push_back(std::move(step));
+    ++report_.steps_run;
+    if (options_.progress) options_.progress(report_.steps_run, report_.num_steps);
+    return !outcome->stopped;
+  }
+
+  Result<void> finish() {
+    report_.digest = digest_.value();
+    return {};
+  }
+
+  const Scenario& scenario_;
+  const ReplayOptions& options_;
+  Cluster& cluster_;
+  ReplayReport& report_;
+  FaultPlan plan_;
+  Digest digest_;
+};
+
+void describe_cluster(const Cluster& cluster, ReplayReport& report) {
+  const AllToAllConfig& config = cluster.config(0);
+  report.ep_size = cluster.ep_size();
+  report.max_num_tokens = cluster.deployment().max_num_tokens;
+  report.dispatch_bytes_per_token = config.dispatch_bytes_per_token();
+  report.combine_bytes_per_token = config.combine_bytes_per_token();
+  report.workspace_bytes_per_rank = config.max_num_tokens > 0 ? config.workspace_bytes() : 0;
+  report.fidelity = cluster.fidelity();
+}
+
+}  // namespace
+
+bool ReplayedStep::is_bad() const {
+  return outcome.verdict != Verdict::agrees ||
+         std::ranges::any_of(findings, [](const Finding& found) { return found.severity == Severity::error; });
+}
+
+bool ReplayReport::has_error() const {
+  return first_bad_step.has_value() || (verdict != Verdict::agrees && verdict != Verdict::out_of_scope);
+}
+
+Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, const ReplayOptions& options) {
+  Result<ScenarioDeployment> deployed = deploy(scenario, file, options.sglang, options.rule);
+  if (!deployed) return tl::unexpected(deployed.error());
+  ReplayReport report;
+  report.name = scenario.name;
+  report.file = file;
+  report.generation = deployed->generation;
+  report.fidelity = options.fidelity;
+  report.seed = options.seed.value_or(scenario.seed);
+  report.layers = scenario.model.layers;
+  report.num_steps = num_steps(scenario);
+  report.verdict = deployed->verdict;
+  report.why = deployed->why;
+  report.fix = deployed->fix;
+  report.notes = deployed->notes;
+  if (deployed->deployment) {
+    report.topology = deployed->deployment->topology;
+    report.max_num_tokens = deployed->deployment->max_num_tokens;
+  }
+  if (deployed->verdict != Verdict::agrees) return report;
+  if (deployed->deployment->topology.tp_size > kMaxRanks) {  // FlashInfer refuses every dispatch
+    report.verdict = Verdict::rejected;
+    report.why = deployed->deployment->launch_error ? deployed->deployment->launch_error->error.message
+                                                    : fmt::format("more than {} ranks", kMaxRanks);
+    return report;
+  }
+  Result<std::unique_ptr<Cluster>> cluster = Cluster::create(*deployed->deployment, cluster_options(scenario, options));
+  if (!cluster) return scenario_error(file, {}, cluster.error().message);
+  describe_cluster(**cluster, report);
+  if (report.fidelity != options.fidelity)
+    report.notes.push_back("a rank built with other payload bytes cannot compute: run at provenance fidelity");
+  if (auto ok = Run(scenario, options, **cluster, report).all(); !ok)
+    return scenario_error(file, {}, fmt::format("step {}: {}", report.steps_run, ok.error().message));
+  return report;
+}
+
+std::string differs_from(const Expect& expected, const ReplayReport& report) {
+  if (expected.verdict && *expected.verdict != report.verdict)
+    return fmt::format("expected verdict {}, got {}", name(*expected.verdict), name(report.verdict));
+  if (expected.step && report.first_bad_step != expected.step)
+    return fmt::format("expected step {} to be the first bad one, got {}", *expected.step,
+                       report.first_bad_step ? fmt::format("step {}", *report.first_bad_step) : "none");
+  for (const FindingKind kind : expected.findings) {
+    if (report.counts[static_cast<std::size_t>(kind)] == 0)
+      return fmt::format("expected a finding {}, got none", name(kind));
+  }
+  return {};
+}
+
+}  // namespace a2asim

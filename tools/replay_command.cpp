@@ -1,0 +1,157 @@
+// a2asim replay: from scenario files to what happened.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "sim/replay.h"
+#include "sim/scenario_reader.h"
+#include "sim/trace.h"
+#include "tools/commands.h"
+#include "tools/input.h"
+#include "tools/json_document.h"
+#include "tools/replay_formats.h"
+#include "tools/text.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::int64_t kProgressRankSteps = 20'000;  // shorter runs end before anybody looks
+
+constexpr const char* kFooter =
+    R"(A scenario names a deployment, a list of scheduler steps and faults; sim/scenarios/ has one for every known defect.
+--sglang runs it with another version's rules, so that one file shows a defect and its fix.
+
+Fidelities: geometry (sizes only), provenance (and who wrote what, no payload bytes), numeric (and real bytes, with
+every output compared to a dense oracle).
+
+Examples:
+  a2asim replay sim/scenarios/collapse.yaml
+  a2asim replay sim/scenarios/graph_buckets.yaml --sglang pr30450
+  a2asim replay sim/scenarios/collapse.yaml --sglang pr26643 --trace trace.json   (opens in ui.perfetto.dev)
+
+Exit codes: a file with `expect` and without --sglang: 0 if the outcome is as expected, else 1. Otherwise 0 if no error
+was found, else 1. 2: the input cannot be used (one line says why).)";
+
+struct Options {
+  std::vector<std::string> files;
+  std::string fidelity = "numeric";
+  std::string sglang;
+  std::optional<std::string> seed, trace;
+  std::string format = "text";
+  bool digest = false;
+  bool verbose = false;
+};
+
+tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
+
+struct Replayed {
+  ReplayReport report;
+  std::optional<Expectation> expectation;
+  bool is_good() const { return expectation ? expectation->differs.empty() : !report.has_error(); }
+};
+
+Result<ReplayOptions> replay_options(const Options& options) {
+  const Result<std::size_t> fidelity =
+      parse_choice("--fidelity", options.fidelity, {"geometry", "provenance", "numeric"});
+  if (!fidelity) return tl::unexpected(fidelity.error());
+  ReplayOptions out;
+  out.fidelity = static_cast<Fidelity>(*fidelity);
+  out.sglang = options.sglang;
+  if (options.seed) {
+    const Result<std::int64_t> seed = parse_count("--seed", *options.seed, 0, INT64_MAX);
+    if (!seed) return tl::unexpected(seed.error());
+    out.seed = static_cast<std::uint64_t>(*seed);
+  }
+  return out;
+}
+
+// One line on the terminal, rewritten; nothing is left of it.
+std::function<void(std::int64_t, std::int64_t)> progress_on(Io& io, const std::string& file) {
+  if (!io.err_is_terminal) return {};
+  return [&io, file](std::int64_t done, std::int64_t steps) {
+    if (steps < kProgressRankSteps / 64 || (done % std::max<std::int64_t>(steps / 100, 1) != 0 && done != steps)) return;
+    if (done == steps) io.err << "\r\x1b[K" << std::flush;
+    else io.err << fmt::format("\r{}: step {} of {}", cut(one_line(file), 50), done, steps) << std::flush;
+  };
+}
+
+Result<Replayed> replay_file(const std::string& file, ReplayOptions options, Io& io) {
+  const Result<Scenario> scenario = load_scenario(file);
+  if (!scenario) return tl::unexpected(scenario.error());
+  options.progress = progress_on(io, file);
+  Result<ReplayReport> report = replay(*scenario, file, options);
+  if (!report) return tl::unexpected(report.error());
+  Replayed out{std::move(*report), std::nullopt};
+  if (scenario->expect && options.sglang.empty())
+    out.expectation = Expectation{*scenario->expect, differs_from(*scenario->expect, out.report)};
+  return out;
+}
+
+Result<void> write_trace(const std::string& path, const ReplayReport& report) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << chrome_trace(report);
+  file.close();
+  if (!file) return unusable(fmt::format("--trace: cannot write '{}'; give a path that can be written", one_line(path)));
+  return {};
+}
+
+void print_all(const std::vector<Replayed>& all, const Options& options, bool as_json, Io& io) {
+  if (as_json) {
+    nlohmann::ordered_json scenarios = nlohmann::ordered_json::array();
+    for (const Replayed& one : all) scenarios.push_back(replay_as_json(one.report, one.expectation));
+    io.out << print({{"tool", tool_as_json()}, {"scenarios", std::move(scenarios)}});
+    return;
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i > 0) io.out << '\n';
+    io.out << replay_as_text(all[i].report, all[i].expectation, {options.verbose, io.colour, options.digest});
+  }
+}
+
+Result<int> run_replay(const Options& options, Io& io) {
+  const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json"});
+  if (!format) return tl::unexpected(format.error());
+  if (options.files.empty()) return unusable("no scenario: name one or more files, such as sim/scenarios/collapse.yaml");
+  if (options.trace && options.files.size() > 1) return unusable("--trace writes one scenario: name one file");
+  const Result<ReplayOptions> with = replay_options(options);
+  if (!with) return tl::unexpected(with.error());
+  std::vector<Replayed> all;
+  for (const std::string& file : options.files) {
+    Result<Replayed> one = replay_file(file, *with, io);
+    if (!one) return tl::unexpected(one.error());
+    all.push_back(std::move(*one));
+  }
+  if (options.trace) {
+    if (auto ok = write_trace(*options.trace, all.front().report); !ok) return tl::unexpected(ok.error());
+  }
+  print_all(all, options, *format == 1, io);
+  return std::ranges::all_of(all, &Replayed::is_good) ? kNothingWrong : kErrorFound;
+}
+
+void add_options(CLI::App& command, Options& options) {
+  command.add_option("files", options.files, "Scenario files, YAML or JSON")->type_name("FILE");
+  command.add_option("--fidelity", options.fidelity, "geometry, provenance or numeric; default numeric")
+      ->type_name("FIDELITY");
+  command.add_option("--sglang", options.sglang, "Run with this version's rules instead of the file's")->type_name("GEN");
+  command.add_option("--seed", options.seed, "Draw tokens and routing from this seed instead of the file's")
+      ->type_name("N");
+  command.add_option("--trace", options.trace, "Write Chrome trace events: one track a rank")->type_name("OUT.json");
+  command.add_flag("--digest", options.digest, "Text: a last line with the digest of the whole run");
+  command.add_option("--format", options.format, "text or json; default text")->type_name("FORMAT");
+  command.add_flag("--verbose", options.verbose, "Text: every step and every finding that was kept");
+  command.footer(kFooter);
+}
+
+}  // namespace
+
+void add_replay(CLI::App& program, CommandLine& line) {
+  CLI::App* command = program.add_subcommand("replay", "Run scenarios on the simulated cluster");
+  const auto options = std::make_shared<Options>();
+  add_options(*command, *options);
+  command->callback([&line, options] { line.run = [options](Io& io) { return run_replay(*options, io); }; });
+}
+
+}  // namespace a2asim
