@@ -23,7 +23,7 @@ show() {
   output=$(cd "$A2ASIM_ROOT" && "$program" check --sglang "$generation" "$@" --file "tools/examples/$example") || code=$?
   printf '%s\n' "$output"
   [ $code -le 1 ] || die "a2asim stopped with exit code $code"
-  if ! printf '%s\n' "$output" | grep -qiw "$expected"; then
+  if [[ "${output,,}" != "$expected:"* ]]; then
     echo "UNEXPECTED: the verdict should be $expected"
     unexpected=1
   fi
