@@ -1,0 +1,65 @@
+// A law: one property with the space it is drawn from, and the generations that are known to break it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "property_tests/world.h"
+#include "property_tests/workbench.h"
+
+namespace a2asim::props {
+
+// Rare branches that a run reached, by name: derived from what a body observed, so that the model stays free of them.
+using Marks = std::map<std::string, std::int64_t, std::less<>>;
+
+// What a body works with, besides the world.
+struct Trial {
+  Workbench& bench;
+  Marks& marks;
+};
+
+// "": the law holds, or has nothing to say of this world. Otherwise one line: what was seen, where.
+using LawBody = std::string (*)(const Scenario& world, Trial& trial);
+
+struct Law {
+  std::string_view name;  // short: the name of its test case
+  std::string_view says;
+  LawBody body;
+  Space (*random)();                     // drawn from this
+  std::vector<Space (*)()> exhaustive;   // and all of these
+  // Known to fail, and why; every other generation must keep the law. A generation listed here whose failure is not
+  // found any more fails the build: either somebody repaired the rule, or the model no longer shows the defect.
+  std::vector<std::pair<std::string_view, std::string_view>> fails_for;
+};
+std::span<const Law> laws();
+const Law& law(std::string_view name);
+bool is_known_to_fail(const Law& law, std::string_view generation);
+
+// laws_decide.cpp: sizes, as ranks derive them
+std::string ranks_agree(const Scenario& world, Trial& trial);
+std::string fits_exactly(const Scenario& world, Trial& trial);
+std::string wastes_nothing(const Scenario& world, Trial& trial);
+std::string idle_ranks_take_part(const Scenario& world, Trial& trial);
+std::string permuting_ranks_permutes(const Scenario& world, Trial& trial);
+std::string check_is_sound(const Scenario& world, Trial& trial);
+std::string larger_caps_fit(const Scenario& world, Trial& trial);
+// laws_cluster.cpp: what then happens to bytes
+std::string outputs_equal_the_oracle(const Scenario& world, Trial& trial);
+std::string reads_nothing_stale(const Scenario& world, Trial& trial);
+std::string fidelities_agree(const Scenario& world, Trial& trial);
+std::string one_digest(const Scenario& world, Trial& trial);
+std::string consequences_have_causes(const Scenario& world, Trial& trial);
+// laws_alltoall.cpp: one all-to-all against plain loops
+std::string conserves_tokens(const Scenario& world, Trial& trial);
+std::string renaming_experts_changes_nothing(const Scenario& world, Trial& trial);
+std::string replay_equals_eager(const Scenario& world, Trial& trial);
+// laws_text.cpp
+std::string texts_are_stable(const Scenario& world, Trial& trial);
+// Proves that the harness can fail.
+std::string canary(const Scenario& world, Trial& trial);
+
+}  // namespace a2asim::props

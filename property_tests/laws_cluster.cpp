@@ -1,0 +1,127 @@
+// Laws over the simulated cluster: what sizes do to rows and outputs, step after step in the same memory.
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "property_tests/law.h"
+#include "sim/replay.h"
+
+namespace a2asim::props {
+namespace {
+
+constexpr FindingKind kRowKinds[] = {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten,
+                                     FindingKind::torn, FindingKind::expert_id_out_of_range};
+
+void mark_outcome(const StepOutcome& outcome, const FindingLog& log, Marks& marks) {
+  for (const FindingKind kind : kRowKinds)
+    if (log.count_of(kind) > 0) ++marks[fmt::format("row: {}", name(kind))];
+  for (const FindingKind kind : {FindingKind::nan_output, FindingKind::wrong_output})
+    if (log.count_of(kind) > 0) ++marks[std::string(name(kind))];
+  if (outcome.geometry.receive_overflow != 0 && !outcome.stopped) ++marks["receive overflow runs on"];
+  if (outcome.refused != 0 && outcome.refused != outcome.group) ++marks["some ranks refuse, their peers wait"];
+  if (outcome.gathering != 0 && outcome.gathering == outcome.group) ++marks["prefill is gathered"];
+}
+
+// Calls judge(cluster, outcome) after every step that runs, until it returns something or a step stops the run.
+template <class Judge>
+std::string for_each_outcome(const Scenario& world, Fidelity fidelity, Trial& trial, Judge judge) {
+  Cluster* cluster = trial.bench.cluster(world, fidelity);
+  if (cluster == nullptr) return "";
+  for (std::size_t i = 0; i < world.steps.size(); ++i) {
+    const StepBatches step = step_batches(world, i);
+    const Result<StepOutcome> outcome = cluster->step(step.input());
+    if (!outcome) return fmt::format("step {} is refused: {}", i, outcome.error().message);
+    mark_outcome(*outcome, cluster->log(), trial.marks);
+    if (std::string wrong = judge(*cluster, *outcome); !wrong.empty()) return fmt::format("step {}: {}", i, wrong);
+    if (outcome->stopped) break;
+  }
+  return "";
+}
+
+std::string row_findings(const FindingLog& log) {
+  for (const FindingKind kind : kRowKinds)
+    if (log.count_of(kind) > 0) return fmt::format("{} x {}", log.count_of(kind), name(kind));
+  return "";
+}
+
+}  // namespace
+
+std::string outputs_equal_the_oracle(const Scenario& world, Trial& trial) {
+  return for_each_outcome(world, Fidelity::numeric, trial, [&](const Cluster& cluster, const StepOutcome& outcome) {
+    if (cluster.alltoall() != nullptr && !cluster.alltoall()->guards_intact())
+      return std::string("a write beside a slice");
+    if (outcome.bad_tokens == 0) return std::string();
+    const Finding* first = nullptr;
+    for (const Finding& found : cluster.log().findings())
+      if (found.kind == FindingKind::nan_output || found.kind == FindingKind::wrong_output) first = &found;
+    return fmt::format("{} outputs are wrong{}", outcome.bad_tokens, first != nullptr ? ": " + describe(*first) : "");
+  });
+}
+
+std::string reads_nothing_stale(const Scenario& world, Trial& trial) {
+  if (world.model.num_experts % world.parallel->world_size() != 0) ++trial.marks["experts with a remainder"];
+  return for_each_outcome(world, Fidelity::provenance, trial, [](const Cluster& cluster, const StepOutcome&) {
+    return row_findings(cluster.log());
+  });
+}
+
+std::string fidelities_agree(const Scenario& world, Trial& trial) {
+  Cluster* integers = trial.bench.cluster(world, Fidelity::geometry);
+  Cluster* tags = trial.bench.cluster(world, Fidelity::provenance);
+  Cluster* bytes = trial.bench.cluster(world, Fidelity::numeric);
+  if (integers == nullptr || tags == nullptr || bytes == nullptr) return "";
+  for (std::size_t i = 0; i < world.steps.size(); ++i) {
+    const StepBatches step = step_batches(world, i);
+    const auto a = integers->step(step.input()), b = tags->step(step.input()), c = bytes->step(step.input());
+    if (!a || !b || !c) return fmt::format("step {} is refused", i);
+    for (const StepOutcome& other : {*b, *c}) {
+      const bool same = a->verdict == other.verdict && a->phase == other.phase && a->stopped == other.stopped &&
+                        a->group == other.group && a->taking_part == other.taking_part &&
+                        a->gathering == other.gathering && a->refused == other.refused &&
+                        a->over_capacity == other.over_capacity &&
+                        a->geometry.receive_overflow == other.geometry.receive_overflow &&
+                        a->traffic.rows_reserved == other.traffic.rows_reserved;
+      if (!same) return fmt::format("step {}: integers say {}, rows say {}", i, name(a->verdict), name(other.verdict));
+    }
+    if (b->traffic.rows_sent != c->traffic.rows_sent || b->traffic.dispatch_bytes != c->traffic.dispatch_bytes)
+      return fmt::format("step {}: {} rows sent by tags, {} by bytes", i, b->traffic.rows_sent, c->traffic.rows_sent);
+    for (const FindingKind kind : {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn})
+      if (tags->log().count_of(kind) != bytes->log().count_of(kind))
+        return fmt::format("step {}: {} counted {} by tags, {} by bytes", i, name(kind), tags->log().count_of(kind),
+                           bytes->log().count_of(kind));
+    if (a->stopped) break;
+  }
+  return "";
+}
+
+std::string one_digest(const Scenario& world, Trial&) {
+  ReplayOptions options;
+  options.fidelity = Fidelity::numeric;
+  const Result<ReplayReport> first = replay(world, "world", options), second = replay(world, "world", options);
+  if (!first || !second) return "";
+  if (first->digest != second->digest) return "two runs of one world differ";
+  return first->bad_tokens == second->bad_tokens && first->counts == second->counts ? "" : "two runs count differently";
+}
+
+// Faults may do anything, but nothing is wrong with the bytes of a step in which ranks agree and everything fits, and
+// nobody waits unseen.
+std::string consequences_have_causes(const Scenario& world, Trial& trial) {
+  ReplayOptions options;
+  options.fidelity = Fidelity::numeric;
+  const Result<ReplayReport> report = replay(world, "world", options);
+  if (!report) return "";
+  for (const ReplayedStep& step : report->steps) {
+    const StepOutcome& outcome = step.outcome;
+    if (outcome.verdict == Verdict::agrees && outcome.bad_tokens != 0)
+      return fmt::format("step {}: ranks agree, and {} outputs are wrong", outcome.step, outcome.bad_tokens);
+    if (outcome.verdict == Verdict::agrees && outcome.stopped)
+      return fmt::format("step {}: it stops, and the verdict is agrees", outcome.step);
+    if (outcome.verdict == Verdict::disagrees && step.findings.empty())
+      return fmt::format("step {}: ranks disagree, and no finding says so", outcome.step);
+    if (outcome.bad_tokens != 0) ++trial.marks["a fault reaches the outputs"];
+    if (outcome.stopped) ++trial.marks["a fault stops the run"];
+  }
+  return "";
+}
+
+}  // namespace a2asim::props

@@ -1,0 +1,70 @@
+#include "property_tests/workbench.h"
+
+#include <fmt/format.h>
+
+#include "sim/scenario_writer.h"
+
+namespace a2asim::props {
+namespace {
+
+// All that a deployment depends on.
+std::string deployment_key(const Scenario& world) {
+  Scenario head;
+  head.sglang = world.sglang;
+  head.launch = world.launch;
+  head.parallel = world.parallel;
+  head.env = world.env;
+  head.model = world.model;
+  return to_yaml(head);
+}
+
+}  // namespace
+
+StepBatches step_batches(const Scenario& world, std::size_t step) {
+  const Step& from = world.steps[step];
+  StepBatches out;
+  for (std::size_t rank = 0; rank < from.tokens.size(); ++rank)
+    out.batches.push_back({from.mode_of(rank), from.tokens[rank]});
+  if (from.graph) out.graph = *from.graph ? GraphChoice::replay : GraphChoice::eager;
+  return out;
+}
+
+const Deployment* Workbench::deployment(const Scenario& world) {
+  std::string key = deployment_key(world);
+  if (key != key_) {
+    clusters_ = {};  // they point into the deployment
+    key_ = std::move(key);
+    Result<ScenarioDeployment> deployed = deploy(world, "world", "");
+    deployed_ = ScenarioDeployment{};
+    if (deployed) {
+      deployed_ = std::move(*deployed);
+    } else {
+      deployed_.verdict = Verdict::rejected;
+      deployed_.why = deployed.error().message;
+    }
+  }
+  return deployed_.verdict == Verdict::agrees ? deployed_.deployment.get() : nullptr;
+}
+
+Cluster* Workbench::cluster(const Scenario& world, Fidelity fidelity) {
+  const Deployment* own = deployment(world);
+  if (own == nullptr) return nullptr;
+  Kept& kept = clusters_[static_cast<std::size_t>(fidelity)];
+  std::string key = fmt::format("{} {} {}", world.seed, static_cast<int>(world.routing.kind), world.routing.rank);
+  if (kept.cluster && kept.key == key) {
+    kept.cluster->reset();
+    return kept.cluster.get();
+  }
+  ClusterOptions options;
+  options.fidelity = fidelity;
+  options.seed = world.seed;
+  options.dtype = world.model.dtype;
+  options.layers = world.model.layers;
+  options.routing = world.routing;
+  options.experts = world.experts;
+  Result<std::unique_ptr<Cluster>> made = Cluster::create(*own, options);
+  kept = {std::move(key), made ? std::move(*made) : nullptr};
+  return kept.cluster.get();
+}
+
+}  // namespace a2asim::props

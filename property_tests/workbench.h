@@ -1,0 +1,43 @@
+// Worlds understood: the deployment of a scenario and clusters of it, kept while the next worlds share them (an
+// exhaustive walk changes batches fastest), and what a step gives them to do.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/deployment.h"
+#include "sim/cluster.h"
+#include "sim/replay_setup.h"
+#include "sim/scenario.h"
+
+namespace a2asim::props {
+
+// One step's input with the storage behind its spans; faults are replay's.
+struct StepBatches {
+  std::vector<RankBatch> batches;
+  GraphChoice graph = GraphChoice::engine;
+  StepInput input() const { return {batches, graph, {}, 0, 0}; }
+};
+StepBatches step_batches(const Scenario& world, std::size_t step);
+
+class Workbench {
+ public:
+  // nullptr: the engine does not start; why() says it.
+  const Deployment* deployment(const Scenario& world);
+  // As after create(); nullptr likewise. Valid until the next call that needs another one of this fidelity.
+  Cluster* cluster(const Scenario& world, Fidelity fidelity);
+  const std::string& why() const { return deployed_.why; }
+
+ private:
+  std::string key_;
+  ScenarioDeployment deployed_;
+  struct Kept {
+    std::string key;
+    std::unique_ptr<Cluster> cluster;
+  };
+  std::array<Kept, 3> clusters_;
+};
+
+}  // namespace a2asim::props
