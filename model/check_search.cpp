@@ -32,7 +32,7 @@ class Patterns {
       // Peers that decode while one rank prefills: their counts ride in the same step. A speculative worker keeps such
       // ranks idle instead.
       if (ranks_ < 2 || !deployment_.decode_reachable || deployment_.speculates || first == 0) continue;
-      for (const std::int64_t others : decode_counts())
+      for (const std::int64_t others : within(eager_counts(), deployment_.requests_per_dp_rank.value))
         patterns.push_back({{ForwardMode::extend, first}, {ForwardMode::decode, others}});
     }
     return patterns;
@@ -53,13 +53,24 @@ class Patterns {
   }
 
   Counts decode_counts() const {
+    Counts counts = eager_counts();
+    // A list without padding may hold every size up to the limit: then the buckets between are alike, and the first and
+    // the last ones show what there is to see.
+    constexpr std::size_t kEnds = 256;
+    const std::vector<std::int64_t>& buckets = deployment_.capture_bs;
+    for (std::size_t i = 0; i < buckets.size(); ++i)
+      if (i < kEnds || i + kEnds >= buckets.size()) add_around(counts, buckets[i]);
+    return within(counts, deployment_.requests_per_dp_rank.value);
+  }
+
+  // Requests at which an eager decode step may change.
+  Counts eager_counts() const {
     const std::int64_t width = deployment_.num_tokens_per_bs;
     Counts counts = {0, 1, 2, 3};
-    for (const std::int64_t bs : deployment_.capture_bs) add_around(counts, bs);
     add_around(counts, deployment_.requests_per_dp_rank.value);
     add_around(counts, deployment_.max_num_tokens / width);
     add_around(counts, deployment_.max_num_tokens / width * deployment_.topology.attn_tp_size);
-    return within(counts, deployment_.requests_per_dp_rank.value);
+    return counts;
   }
 
   Counts prefill_counts() const {

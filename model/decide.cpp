@@ -185,7 +185,7 @@ void Decider::spread(std::size_t dp_rank, const RankDecision& decision, std::int
       out = decision;
       view.ep_rank = static_cast<int>(rank);
       if (decision.replay) {
-        out.sizing = deployment_.baked[bucket][rank];
+        out.sizing = deployment_.baked_at(bucket, rank);
       } else if (!decision.raised) {
         if (Result<SizingDecision> sizing = deployment_.size(view)) {
           out.sizing = *sizing;

@@ -41,9 +41,25 @@ void reject(Deployment& out, std::string_view where, std::string_view handler, E
 
 void note(Deployment& out, std::string message) { out.notes.push_back({std::move(message)}); }
 
-std::string fix_for_start(const HandlerError& error) {
-  return fmt::format("change the arguments that {} refuses, or choose the SGLang version in which they are allowed",
-                     error.handler);
+// Names the flag, what it is and what it may be. The handlers' own texts say only what is wrong.
+std::string fix_for_start(const HandlerError& error, const ServerArgs& args, const StartRules& rules) {
+  if (args.enable_dp_lm_head && !args.enable_dp_attention)
+    return "give --enable-dp-attention with --dp-size above 1, or leave out --enable-dp-lm-head";
+  if (error.handler == "_handle_data_parallelism")
+    return fmt::format("make --tp-size {} a multiple of --dp-size {}", args.tp_size, args.dp_size);
+  if (error.handler == "_validate_cutedsl_a2a_token_budget" || error.error.kind == ErrorKind::value_error)
+    return fmt::format("raise {} or lower --max-prefill-tokens {}", kCapVariable, args.max_prefill_tokens);
+  if (args.moe_a2a_backend == "flashinfer") {
+    const auto runners = split_words(rules.flashinfer_runners);
+    if (std::find(runners.begin(), runners.end(), args.moe_runner_backend) == runners.end())
+      return fmt::format("--moe-runner-backend {}: this version allows {} with the flashinfer backend",
+                         args.moe_runner_backend, rules.flashinfer_runners);
+    if (rules.flashinfer_needs_dp_attention && !(args.enable_dp_attention && args.dp_size == args.tp_size))
+      return fmt::format("give --enable-dp-attention and make --dp-size {} equal to --tp-size {}", args.dp_size, args.tp_size);
+  }
+  return fmt::format("change what {} refuses ({}), or use the SGLang version that allows it", error.handler,
+                     args.moe_a2a_backend == "none" ? std::string("see the message")
+                                                    : fmt::format("--moe-a2a-backend {}", args.moe_a2a_backend));
 }
 
 Result<void> resolve_topology(Deployment& out) {
@@ -253,7 +269,8 @@ void resolve_launch_error(Deployment& out) {
 
 // Runs the rule for every bucket as SGLang does at capture: is_extend forced off, the same list on every rank.
 void capture_graphs(Deployment& out) {
-  const auto ep_ranks = static_cast<std::size_t>(out.topology.tp_size);
+  // Built-in rules do not look at ep_rank: one answer serves all ranks.
+  const std::size_t ep_ranks = out.rule ? static_cast<std::size_t>(out.topology.tp_size) : 1;
   std::vector<std::int64_t> list;
   for (const std::int64_t bs : out.capture_bs) {
     const CaptureTokenList tokens = out.generation->graphs.capture_token_list(
@@ -261,10 +278,6 @@ void capture_graphs(Deployment& out) {
     list.assign(static_cast<std::size_t>(tokens.entries), tokens.num_tokens);
     std::vector<SizingDecision> baked;
     for (std::size_t rank = 0; rank < ep_ranks; ++rank) {
-      if (rank > 0 && !out.rule) {  // built-in rules do not look at ep_rank
-        baked.push_back(baked.back());
-        continue;
-      }
       RankView view = out.base_view(static_cast<int>(rank));
       view.capture = true;
       view.rows = tokens.num_tokens / out.topology.attn_tp_size;
@@ -358,7 +371,7 @@ Result<std::unique_ptr<Deployment>> resolve_deployment(const DeploymentInputs& i
   StartOutcome start = start_up(*inputs.generation->start, std::move(args), inputs.env);
   out->args = std::move(start.args);
   out->env = std::move(start.env);
-  if (start.error) reject(*out, "start", start.error->handler, start.error->error, fix_for_start(*start.error));
+  if (start.error) reject(*out, "start", start.error->handler, start.error->error, fix_for_start(*start.error, out->args, *inputs.generation->start));
   if (auto ok = resolve_topology(*out); !ok) return tl::unexpected(ok.error());
   out->skip_all_gather = out->env.get_bool("SGLANG_SCHEDULER_SKIP_ALL_GATHER", false);
   resolve_gather(*out, out->env.get_bool("SGLANG_MORI_RECV_BOUND", false));

@@ -83,7 +83,7 @@ struct Deployment {
   std::optional<Capacity> capacity;     // with the model's shape
 
   std::vector<std::int64_t> capture_bs;                    // requests, ascending; empty: no decode graphs
-  std::vector<std::vector<SizingDecision>> baked;          // [bucket][ep_rank]: what capture baked
+  std::vector<std::vector<SizingDecision>> baked;          // [bucket]: one entry for all ranks, or one an EP rank
   LeftoverList leftover = LeftoverList::none;
   std::optional<Rejection> launch_error;                   // FlashInfer refuses every dispatch (top_k, experts, ranks)
 
@@ -96,6 +96,10 @@ struct Deployment {
 
   Result<SizingDecision> size(const RankView& view) const {
     return rule ? size_by_own_rule(rule, generation->sizing, view) : generation->sizing(view);
+  }
+  // What capture baked for this bucket (index into capture_bs) on this rank.
+  const SizingDecision& baked_at(std::size_t bucket, std::size_t ep_rank) const {
+    return baked[bucket].size() == 1 ? baked[bucket].front() : baked[bucket][ep_rank];
   }
   // The view of one rank, but for the fields that change from step to step.
   RankView base_view(int ep_rank) const;
