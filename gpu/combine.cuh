@@ -85,14 +85,16 @@ struct Parts {
 };
 
 // One warp, lane j for position j.
-__device__ inline void find_parts(const LaunchArgs& args, const PieceCursor& cursor, Parts& found) {
+__device__ inline void find_parts(const LaunchArgs& args, int number, Parts& found) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const RankArgs& rank = args.ranks[cursor.local()];
+  const int local = local_rank_of(args, number);
+  const RankArgs& rank = args.ranks[local];
+  const int token = number - args.first_token[local];
   int to = -1, slot = -1;
   if (lane < rank.top_k) {
     const WorkspaceLayout at = layout_of(args, rank);
     std::byte* own = args.slices[rank.rank];
-    const std::int64_t entry = static_cast<std::int64_t>(cursor.token()) * rank.top_k + lane;
+    const std::int64_t entry = static_cast<std::int64_t>(token) * rank.top_k + lane;
     to = words(own, at.topk_target_ranks)[entry];
     slot = words(own, at.topk_send_indices)[entry];
   }
@@ -103,34 +105,8 @@ __device__ inline void find_parts(const LaunchArgs& args, const PieceCursor& cur
   const unsigned present = __ballot_sync(kFullWarp, to >= 0);
   if (lane != 0) return;
   found.present = present;
-  found.local = cursor.local();
-  found.token = cursor.token();
-}
-
-// The scouting warp: draws tokens and finds their parts, one step ahead of the adding warps.
-__device__ inline void scout_parts(const LaunchArgs& args, int first_token, int adding_blocks, int num_tokens,
-                                   Parts (&parts)[2]) {
-  const bool speaks = threadIdx.x % kWarpSize == 0;
-  const bool draws = adding_blocks < num_tokens;
-  PieceCursor cursor(args, first_token, 0);
-  TicketCounter tickets(&args.state->next_combine, adding_blocks);
-  for (int step = 0;; ++step) {
-    const bool done = cursor.done();
-    if (!done) {
-      if (draws) tickets.ask();
-      find_parts(args, cursor, parts[step % 2]);
-      cursor.move_to(draws ? tickets.answer() : num_tokens);
-    } else if (speaks) {
-      parts[step % 2].local = -1;
-    }
-    __syncthreads();
-    if (done) break;
-  }
-  // When all blocks have drawn their last, the counter is set back for the next launch.
-  if (!draws || !speaks) return;
-  if (atomicAdd(&args.state->done_blocks, 1u) != static_cast<unsigned>(adding_blocks - 1)) return;
-  args.state->done_blocks = 0;
-  args.state->next_combine = 0;
+  found.local = local;
+  found.token = token;
 }
 
 // Trees over wide rows have a kernel of exactly top_k positions; the others are padded.
@@ -169,43 +145,59 @@ __device__ inline void meet_for_combine(const LaunchArgs& args) {
 
 constexpr int kMaxCombineThreads = 512;
 
+// When all blocks have drawn their last token, the counter is set back for the next launch. One thread a block.
+__device__ inline void set_back_counter(DeviceState& state, int adding_blocks) {
+  if (atomicAdd(&state.done_blocks, 1u) != static_cast<unsigned>(adding_blocks - 1)) return;
+  state.done_blocks = 0;
+  state.next_combine = 0;
+}
+
+// The last warp of a block scouts: it draws tokens and finds their parts, one step ahead of the warps that add.
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
-__global__ void __launch_bounds__(kMaxCombineThreads)
-    combine_kernel(const __grid_constant__ LaunchArgs args, int num_tokens) {
+__global__ void __launch_bounds__(kMaxCombineThreads) combine_kernel(const __grid_constant__ LaunchArgs args) {
   __shared__ Parts parts[2];
   const int block = static_cast<int>(blockIdx.x) - protocol_blocks(args);
-  const int adding_threads = static_cast<int>(blockDim.x) - kWarpSize;
   if (block < 0) {
     meet_for_combine(args);
-  } else if (static_cast<int>(threadIdx.x) >= adding_threads) {
-    scout_parts(args, block, static_cast<int>(gridDim.x) - protocol_blocks(args), num_tokens, parts);
-  } else {
-    for (int step = 0;; ++step) {
-      __syncthreads();
-      const Parts& found = parts[step % 2];
-      if (found.local < 0) break;
-      add_parts<kType, kWidth, kPositions, kTree>(args.ranks[found.local], found, adding_threads);
-    }
+    return;
   }
+  const int adding_blocks = static_cast<int>(gridDim.x) - protocol_blocks(args);
+  const int adding_threads = static_cast<int>(blockDim.x) - kWarpSize;
+  const bool scouts = static_cast<int>(threadIdx.x) >= adding_threads;
+  const int num_tokens = args.first_token[args.num_local_ranks];
+  const bool draws = adding_blocks < num_tokens;
+  TicketCounter tickets(&args.state->next_combine, adding_blocks);
+  int number = block;
+  for (int step = 0;; ++step) {
+    Parts& found = parts[step % 2];
+    if (scouts && number < num_tokens) {
+      if (draws) tickets.ask();
+      find_parts(args, number, found);
+      number = draws ? tickets.answer() : num_tokens;
+    } else if (scouts) {
+      found.local = -1;
+    }
+    __syncthreads();
+    if (found.local < 0) break;
+    if (!scouts) add_parts<kType, kWidth, kPositions, kTree>(args.ranks[found.local], found, adding_threads);
+  }
+  if (draws && static_cast<int>(threadIdx.x) == adding_threads) set_back_counter(*args.state, adding_blocks);
 }
 
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
 int start_combine(const LaunchArgs& args, Stream stream) {
   int vectors = 0;
-  std::int64_t tokens = 0;
   for (int i = 0; i < args.num_local_ranks; ++i) {
     vectors = max(vectors, args.ranks[i].combine_bytes_per_token / kWidth);
-    tokens += args.ranks[i].num_tokens;
   }
-  if (tokens > INT_MAX / 2) return cudaErrorInvalidValue;
+  const int tokens = args.first_token[args.num_local_ranks];
   const auto kernel = combine_kernel<kType, kWidth, kPositions, kTree>;
   // More positions need more registers, so fewer threads.
   const int threads = threads_for(vectors, kPositions > 8 ? 256 : 448) + kWarpSize;
   const int resident = resident_blocks(kernel, threads);
   if (resident <= 0) return cudaErrorLaunchOutOfResources;
-  const int adding = static_cast<int>(tokens < 1 ? 1 : tokens < resident ? tokens : resident);
-  return start({adding + (args.has_remote_ranks != 0 ? 0 : 1), threads, stream, false}, kernel, args,
-               static_cast<int>(tokens));
+  const int adding = max(1, min(tokens, resident));
+  return start({adding + (args.has_remote_ranks != 0 ? 0 : 1), threads, stream, false}, kernel, args);
 }
 
 template <NumberType kType>

@@ -144,11 +144,18 @@ Result<std::vector<RankPlan>> CudaAllToAll::check_inputs(std::span<const Dispatc
                                           number(static_cast<std::int64_t>(local_ranks_.size())) + " local ranks");
   }
   std::vector<RankPlan> plans(inputs.size());
+  std::int64_t tokens = 0;
   for (std::size_t local = 0; local < inputs.size(); ++local) {
     if (!is_active(local)) continue;
     auto plan = check_dispatch(config_of(local), local_ranks_[local], inputs[local]);
     if (!plan) return tl::unexpected(plan.error());
     plans[local] = *plan;
+    tokens += plan->num_tokens;
+  }
+  constexpr std::int64_t most_tokens = std::int64_t{1} << 30;  // kernels number the tokens of all local ranks through
+  if (tokens > most_tokens) {
+    return fail(ErrorKind::bad_input,
+                number(tokens) + " tokens in one call; at most " + number(most_tokens) + " are possible");
   }
   return plans;
 }
@@ -234,6 +241,7 @@ LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) con
     if (for_combine) {
       rank.runtime_max_tokens_per_rank = static_cast<std::int32_t>(plans_[local].combine_runtime_max_tokens_per_rank);
     }
+    args.first_token[args.num_local_ranks] = args.first_token[args.num_local_ranks - 1] + rank.num_tokens;
     args.local_index[rank.rank] = static_cast<std::int8_t>(args.num_local_ranks - 1);
     here |= std::uint64_t{1} << rank.rank;
     awaited |= rank.active_rank_mask;

@@ -54,6 +54,9 @@ class CudaAllToAll final : public AllToAll {
   Result<std::vector<std::byte>> read_slice(int rank) override;
   Result<void> poison(std::byte value) override;
 
+  // FlashInfer's rank mask, the same on every rank from the next dispatch on: see AllToAllConfig::active_rank_mask.
+  void set_active_rank_mask(std::uint64_t mask);
+
   // Nothing outside the slices was written: an error names the first rank behind whose slice something was.
   Result<void> check_red_zones() const { return slices_.check_red_zones(); }
 

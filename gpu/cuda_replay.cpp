@@ -10,6 +10,17 @@
 
 namespace a2asim::gpu {
 
+// Graphs hold the mask: they are recorded again, from their plans, when they are next asked for.
+void CudaAllToAll::set_active_rank_mask(std::uint64_t mask) {
+  for (AllToAllConfig& config : configs_) config.active_rank_mask = mask;
+  graphs_.clear();
+  for (Device& device : devices_) device.local.clear();
+  for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
+    const std::size_t place = place_of_rank_[static_cast<std::size_t>(local_ranks_[local])];
+    if (is_active(local)) devices_[place].local.push_back(local);
+  }
+}
+
 Result<void> CudaAllToAll::enqueue_sequence(std::int32_t invalid_expert_id, const ExpertPayloads& payloads) {
   auto ok = enqueue_dispatch();
   if (ok) ok = enqueue_sanitize(invalid_expert_id);

@@ -76,8 +76,7 @@ inline constexpr std::uint64_t kNoBadExpert = ~std::uint64_t{0};
 
 // Device memory, one a device. Kernels write it, the host reads it after a synchronisation.
 struct DeviceState {
-  std::uint32_t next_send = 0;              // work handed out beyond each block's first piece; route sets it to 0
-  std::uint32_t next_combine = 0;           // likewise; the last block sets it back to 0
+  std::uint32_t next_combine = 0;           // tokens handed out beyond each block's first; the last block sets it to 0
   std::uint32_t done_blocks = 0;            // of the running kernel; back to 0 when it ends
   std::uint32_t guard_mismatch = 0;         // some rank saw a peer whose record differs from its own
   std::uint32_t peer_refused = 0;           // some rank saw a peer that refused its input
@@ -95,7 +94,9 @@ struct LaunchArgs {
   DeviceState* state = nullptr;
   std::byte* slices[kMaxRanks] = {};        // by rank, as this device addresses them
   std::int8_t local_index[kMaxRanks] = {};  // by rank: index into ranks, or -1 for a peer of another launch
-  RankArgs ranks[kMaxRanks];                // [num_local_ranks]
+  std::int32_t first_token[kMaxRanks + 1] =
+      {};                     // tokens of the local ranks in front; [num_local_ranks] is their number
+  RankArgs ranks[kMaxRanks];  // [num_local_ranks]
 };
 
 // The types the reduction knows. Values as DataType's first four.

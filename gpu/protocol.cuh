@@ -97,8 +97,8 @@ __device__ inline Pair pair_at(const LaunchArgs& args, int index) {
 }
 
 // Tells every peer of every local rank that the round's data is there. All threads of one block. For peers of other
-// launches the data must have been ordered before (a fence of this block after it saw the writers' arrivals, or a
-// kernel boundary). Peers of this launch look only after its end, so for them this may run beside the copying.
+// launches the data must have been ordered before, by a kernel boundary. Peers of this launch look only after its end,
+// so for them this may run beside the copying.
 __device__ inline void signal_peers(const LaunchArgs& args, Round round, bool refused) {
   const WorkspaceLayout at = make_workspace_layout(args.ep_size, 0, 0);
   const std::int64_t flags = flags_offset(args, round);
@@ -156,23 +156,8 @@ __device__ inline void wait_for_peers(const LaunchArgs& args, Round round) {
   }
 }
 
-// The last block of a launch to call this gets true, and sees what the others wrote before. All threads.
-__device__ inline bool is_last_block(const LaunchArgs& args) {
-  __shared__ bool is_last;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    if (args.has_remote_ranks != 0) __threadfence_system();
-    __threadfence();
-    is_last = atomicAdd(&args.state->done_blocks, 1u) == gridDim.x - 1;
-    __threadfence();
-    if (is_last) args.state->done_blocks = 0;
-  }
-  __syncthreads();
-  return is_last;
-}
-
-// A launch keeps the protocol in a block of its own, beside the copying ones, where all peers are local to it; nobody
-// looks before its end. Otherwise some block waits, before (combine) or after (dispatch) the copying.
+// A launch keeps the protocol in a block of its own, beside the copying ones, where all peers are local to it: nobody
+// looks before its end. Otherwise a kernel of one block does it, after dispatch's copying and before combine's adding.
 __device__ inline int protocol_blocks(const LaunchArgs& args) { return args.has_remote_ranks != 0 ? 0 : 1; }
 
 }  // namespace a2asim::gpu

@@ -46,43 +46,16 @@ __device__ inline void store_vector(std::byte* to, const uint4& value, int width
   }
 }
 
-// Walks the pieces of all local ranks' tokens in one numbering: first all of local rank 0, then of 1, ..; a token's
-// pieces lie next to each other. It only moves forward.
-class PieceCursor {
- public:
-  // vectors_per_piece: 0 for whole tokens.
-  __device__ PieceCursor(const LaunchArgs& args, int first, int vectors_per_piece)
-      : args_(args), vectors_per_piece_(vectors_per_piece), number_(first), index_(first) {
-    settle();
+// The tokens of all local ranks are numbered through: first those of local rank 0, then of 1, .. Which local rank has
+// this one; number < first_token[num_local_ranks].
+__device__ inline int local_rank_of(const LaunchArgs& args, int number) {
+  int low = 0, high = args.num_local_ranks;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (args.first_token[middle] <= number ? low : high) = middle;
   }
-  __device__ bool done() const { return local_ >= args_.num_local_ranks; }
-  __device__ void move_to(int number) {
-    index_ += number - number_;
-    number_ = number;
-    settle();
-  }
-  __device__ int number() const { return number_; }
-  __device__ int local() const { return local_; }
-  __device__ int token() const { return index_ / pieces_; }
-  __device__ int first_vector() const { return index_ % pieces_ * vectors_per_piece_; }
-
- private:
-  __device__ void settle() {
-    for (; local_ < args_.num_local_ranks; ++local_) {
-      const RankArgs& rank = args_.ranks[local_];
-      if (vectors_per_piece_ > 0) pieces_ = (rank.num_vectors + vectors_per_piece_ - 1) / vectors_per_piece_;
-      if (index_ < rank.num_tokens * pieces_) return;
-      index_ -= rank.num_tokens * pieces_;
-    }
-  }
-
-  const LaunchArgs& args_;
-  const int vectors_per_piece_;
-  int number_;
-  int index_;  // piece within the local rank
-  int pieces_ = 1;
-  int local_ = 0;
-};
+  return low;
+}
 
 // Blocks draw their work from a counter: equal shares would wait for the multiprocessors that are farther from the
 // memory. Lane 0 of one warp asks, all lanes get the answer.
