@@ -37,6 +37,7 @@ struct Law {
 };
 std::span<const Law> laws();
 const Law& law(std::string_view name);
+const Law& canary_law();  // not among laws(): it must fail
 bool is_known_to_fail(const Law& law, std::string_view generation);
 
 // laws_decide.cpp: sizes, as ranks derive them

@@ -6,20 +6,44 @@
 namespace a2asim::props {
 namespace {
 
+using Known = std::vector<std::pair<std::string_view, std::string_view>>;
+
+constexpr std::string_view kCollapse = "the counts collapse, so R is the rank's own rows or bucket (#27945)";
+constexpr std::string_view kBuckets = "graphs bake the local bucket, and buckets differ at replay (#30242)";
+constexpr std::string_view kZeroWithDummy = "a collapsed list [0] gives R = 0, and the dummy token is one row";
+constexpr std::string_view kCapAsR = "R = the cap whatever the rows: more rows than the cap run on unchecked";
+constexpr std::string_view kBeforeScatter = "R counts rows before they are scattered over attention ranks";
+constexpr std::string_view kStaticCap = "R = the cap: 64 row slots where one is needed (#30242)";
+constexpr std::string_view kNotSanitized = "unused rows keep live expert ids (#24850)";
+
+// Where ranks disagree, rows and outputs go wrong.
+const Known kDisagree = {{"pr14668", kCollapse}, {"pr24850", kCollapse}, {"pr25685", kCollapse}, {"pr25907", kCollapse},
+                         {"pr26643", kCollapse}, {"pr29461", kBuckets},  {"pr22394", kBuckets}};
+const Known kMisfit = {{"pr14668", kZeroWithDummy}, {"pr24850", kZeroWithDummy}, {"pr27945", kCapAsR},
+                       {"pr29461", kCapAsR},        {"pr22394", kCapAsR}};
+const Known kWaste = {{"pr14668", kBeforeScatter}, {"pr24850", kBeforeScatter}, {"pr25685", kBeforeScatter},
+                      {"pr27945", kStaticCap},     {"pr29461", kStaticCap},     {"pr22394", kStaticCap},
+                      {"pr30450", kBeforeScatter}, {"main20260823", kBeforeScatter}};
+const Known kWrongBytes = {{"pr14668", kCollapse}, {"pr24850", kCollapse}, {"pr25685", kCollapse}, {"pr25907", kCollapse},
+                           {"pr26643", kCollapse}, {"pr27945", kCapAsR},   {"pr29461", kBuckets},  {"pr22394", kBuckets}};
+const Known kStaleRows = {{"pr14668", kNotSanitized}, {"pr24850", kCollapse}, {"pr25685", kCollapse},
+                          {"pr25907", kCollapse},     {"pr26643", kCollapse}, {"pr27945", kCapAsR},
+                          {"pr29461", kBuckets},      {"pr22394", kBuckets}};
+
 const std::vector<Law>& all_laws() {
   static const std::vector<Law> all = {
-      {"agreement", "every rank derives the same R", ranks_agree, random_space, {small_space}, {}},
-      {"exact fit", "rows <= R <= cap on every rank that goes on", fits_exactly, random_space, {small_space}, {}},
-      {"no waste", "R is the largest count of rows", wastes_nothing, random_space, {small_space}, {}},
+      {"agreement", "every rank derives the same R", ranks_agree, random_space, {small_space}, kDisagree},
+      {"exact fit", "rows <= R <= cap on every rank that goes on", fits_exactly, random_space, {small_space}, kMisfit},
+      {"no waste", "R is the largest count of rows", wastes_nothing, random_space, {small_space}, kWaste},
       {"idle ranks", "all ranks take part in a step with work, every token is carried once", idle_ranks_take_part,
        random_space, {small_space}, {}},
       {"permuted ranks", "permuting ranks permutes decisions", permuting_ranks_permutes, random_space, {small_space}, {}},
       {"sound check", "what check calls safe is safe, and its witnesses are real", check_is_sound, random_space, {}, {}},
       {"static caps", "what fits a cap fits a larger one", larger_caps_fit, random_space_of_backends, {}, {}},
       {"oracle", "outputs are those of the oracle, over poisoned memory", outputs_equal_the_oracle, random_space,
-       {small_space, small_sequences}, {}},
+       {small_space, small_sequences}, kWrongBytes},
       {"no stale read", "no row read is stale, misplaced, torn or unwritten", reads_nothing_stale, random_space,
-       {small_space, small_sequences}, {}},
+       {small_space, small_sequences}, kStaleRows},
       {"fidelities", "integers, tags and bytes tell the same", fidelities_agree, random_space, {small_sequences}, {}},
       {"digest", "two runs of one world have one digest", one_digest, random_space_with_faults, {}, {}},
       {"causes", "whatever fault: a wrong output has a cause that is named", consequences_have_causes,
@@ -43,6 +67,11 @@ const Law& law(std::string_view name) {
   const auto found = std::ranges::find(all_laws(), name, &Law::name);
   A2ASIM_INVARIANT(found != all_laws().end(), "a law of this name exists");
   return *found;
+}
+
+const Law& canary_law() {
+  static const Law own = {"canary", "no step has three tokens", canary, random_space, {small_space}, {}};
+  return own;
 }
 
 bool is_known_to_fail(const Law& law, std::string_view generation) {

@@ -1,7 +1,7 @@
 // Laws over the simulated cluster: what sizes do to rows and outputs, step after step in the same memory.
 #include <fmt/format.h>
 
-#include <bit>
+#include <algorithm>
 
 #include "property_tests/law.h"
 #include "sim/replay.h"
@@ -74,6 +74,7 @@ std::string fidelities_agree(const Scenario& world, Trial& trial) {
     const StepBatches step = step_batches(world, i);
     const auto a = integers->step(step.input()), b = tags->step(step.input()), c = bytes->step(step.input());
     if (!a || !b || !c) return fmt::format("step {} is refused", i);
+    mark_outcome(*c, bytes->log(), trial.marks);
     for (const StepOutcome& other : {*b, *c}) {
       const bool same = a->verdict == other.verdict && a->phase == other.phase && a->stopped == other.stopped &&
                         a->group == other.group && a->taking_part == other.taking_part &&
@@ -85,10 +86,13 @@ std::string fidelities_agree(const Scenario& world, Trial& trial) {
     }
     if (b->traffic.rows_sent != c->traffic.rows_sent || b->traffic.dispatch_bytes != c->traffic.dispatch_bytes)
       return fmt::format("step {}: {} rows sent by tags, {} by bytes", i, b->traffic.rows_sent, c->traffic.rows_sent);
-    for (const FindingKind kind : {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn})
+    for (const FindingKind kind : {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn}) {
+      // Where a version does not sanitize, tags cannot tell whether what lies in unused rows is an id that lives.
+      if (kind == FindingKind::stale && integers->deployment().generation->sanitize == SanitizeRule::none) continue;
       if (tags->log().count_of(kind) != bytes->log().count_of(kind))
         return fmt::format("step {}: {} counted {} by tags, {} by bytes", i, name(kind), tags->log().count_of(kind),
                            bytes->log().count_of(kind));
+    }
     if (a->stopped) break;
   }
   return "";
@@ -116,7 +120,8 @@ std::string consequences_have_causes(const Scenario& world, Trial& trial) {
       return fmt::format("step {}: ranks agree, and {} outputs are wrong", outcome.step, outcome.bad_tokens);
     if (outcome.verdict == Verdict::agrees && outcome.stopped)
       return fmt::format("step {}: it stops, and the verdict is agrees", outcome.step);
-    if (outcome.verdict == Verdict::disagrees && step.findings.empty())
+    const bool has_work = std::ranges::any_of(step.batches, [](const RankBatch& batch) { return batch.count > 0; });
+    if (outcome.verdict == Verdict::disagrees && has_work && step.findings.empty())
       return fmt::format("step {}: ranks disagree, and no finding says so", outcome.step);
     if (outcome.bad_tokens != 0) ++trial.marks["a fault reaches the outputs"];
     if (outcome.stopped) ++trial.marks["a fault stops the run"];

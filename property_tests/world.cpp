@@ -159,6 +159,7 @@ Fault draw_fault(ChoiceSource& choose, const Scenario& world) {
       FaultKind::payload_bytes});
   const std::int64_t ranks = world.parallel->world_size();
   if (!is_construction_fault(fault.kind)) fault.step = choose.between(0, num_steps(world) - 1);
+  if (fault.kind == FaultKind::stale_counts && fault.step == 0) fault.kind = FaultKind::skip_rank;  // no step before
   fault.rank = choose.between(0, ranks - 1);
   fault.mode = fault.kind == FaultKind::wrong_mode && choose.coin() ? ForwardMode::extend : ForwardMode::decode;
   if (fault.kind == FaultKind::dead_rank) fault.masked = choose.coin();
@@ -261,7 +262,8 @@ std::string broken_invariant(const Scenario& world) {
     for (std::size_t rank = 0; rank < step.tokens.size(); ++rank)
       if (step.tokens[rank] > limit_of(world, step.mode_of(rank))) return "more than the limits admit";
   for (const Fault& fault : world.faults)
-    if (fault.step >= num_steps(world)) return "a fault after the last step";
+    if (fault.step >= num_steps(world) || (fault.kind == FaultKind::stale_counts && fault.step == 0))
+      return "a fault in a step that cannot have it";
   return "";
 }
 

@@ -1,0 +1,103 @@
+// The exhaustive twin: the same bodies over every small world (at most 4 ranks, 6 experts, 3 tokens a rank, top_k 2), in
+// every phase, for every generation; the walk finds the known failures too. And every routing of the smallest ones.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "model/generation.h"
+#include "property_tests/laws_alltoall.h"
+#include "property_tests/run.h"
+
+namespace a2asim::props {
+namespace {
+
+void walk(std::string_view name) {
+  const Law& own = law(name);
+  REQUIRE(!own.exhaustive.empty());
+  for (const Generation& generation : generations()) {
+    bool fails = false;
+    std::int64_t cases = 0;
+    for (Space (*const space)() : own.exhaustive) {
+      Marks marks;
+      const RunResult result = run_exhaustive(own, space(), generation.name, marks);
+      cases += result.cases;
+      if (!result.failure) continue;
+      fails = true;
+      if (!is_known_to_fail(own, generation.name)) FAIL_CHECK(report(own, generation.name, *result.failure, {}));
+    }
+    CHECK_MESSAGE(fails == is_known_to_fail(own, generation.name), generation.name, ": ", own.says);
+    fmt::print("{}: {} {} {} worlds\n", own.name, generation.name, fails ? "breaks it, found within" : "keeps it in all",
+               cases);
+    REQUIRE(cases > 0);
+  }
+}
+
+// All assignments of experts to the tokens of one round.
+Round walk_round(ChoiceSource& choose, const AllToAllConfig& config) {
+  Random values(7);
+  Round round;
+  for (int rank = 0; rank < config.ep_size; ++rank) {
+    TokenBatch batch(config, {.hidden_payload = 0, .weight_payload = 2}, choose.between(0, config.max_num_tokens),
+                     RoutingPattern::distinct, values);
+    std::vector<std::int32_t> ids = batch.expert_ids();
+    for (std::int32_t& id : ids) id = static_cast<std::int32_t>(choose.between(0, config.num_experts - 1));
+    round.push_back({std::move(batch), std::move(ids)});
+  }
+  return round;
+}
+
+AllToAllConfig small_config(int ranks, std::int64_t experts, int top_k, std::int64_t tokens) {
+  AllToAllConfig config;
+  config.ep_size = ranks;
+  config.num_experts = experts;
+  config.top_k = top_k;
+  config.max_num_tokens = tokens;
+  config.hidden_size = 2;
+  config.payload_bytes_per_token = {config.combine_bytes_per_token(), 4 * top_k, 4 * top_k};
+  return config;
+}
+
+std::int64_t walk_routings(const AllToAllConfig& config) {
+  ExhaustiveChoice choose;
+  std::int64_t cases = 0;
+  do {
+    const std::string wrong = judge_rounds(config, {walk_round(choose, config)});
+    REQUIRE_MESSAGE(wrong.empty(), wrong);
+    ++cases;
+  } while (choose.next());
+  return cases;
+}
+
+}  // namespace
+
+TEST_CASE("exhaustive: agreement") { walk("agreement"); }
+TEST_CASE("exhaustive: exact fit") { walk("exact fit"); }
+TEST_CASE("exhaustive: no waste") { walk("no waste"); }
+TEST_CASE("exhaustive: idle ranks") { walk("idle ranks"); }
+TEST_CASE("exhaustive: permuted ranks") { walk("permuted ranks"); }
+TEST_CASE("exhaustive: oracle") { walk("oracle"); }
+TEST_CASE("exhaustive: no stale read") { walk("no stale read"); }
+TEST_CASE("exhaustive: fidelities") { walk("fidelities"); }
+
+TEST_CASE("exhaustive: every routing of the smallest worlds") {
+  std::int64_t cases = walk_routings(small_config(2, 3, 2, 2));
+  cases += walk_routings(small_config(3, 4, 1, 2));
+  cases += walk_routings(small_config(2, 6, 2, 1));
+  cases += walk_routings(small_config(1, 3, 2, 2));
+  cases += walk_routings(small_config(4, 6, 1, 1));
+  fmt::print("conservation: {} routings\n", cases);
+  CHECK(cases > 10'000);
+}
+
+TEST_CASE("exhaustive: the walk meets every choice once, and the canary") {
+  ExhaustiveChoice choose;
+  std::vector<std::int64_t> seen;
+  do {
+    const std::int64_t first = choose.between(0, 2);
+    seen.push_back(10 * first + (first == 1 ? choose.between(4, 5) : 0));
+  } while (choose.next());
+  CHECK((seen == std::vector<std::int64_t>{0, 14, 15, 20}));
+  Marks marks;
+  CHECK(run_exhaustive(canary_law(), small_space(), "pr30450", marks).failure.has_value());
+}
+
+}  // namespace a2asim::props
