@@ -16,6 +16,7 @@
 #include "tools/commands.h"
 #include "tools/input.h"
 #include "tools/model_config.h"
+#include "tools/rule_process.h"
 #include "tools/text.h"
 
 namespace a2asim {
@@ -40,7 +41,7 @@ above the cap); rejected (SGLang itself refuses); out_of_scope (no fixed-geometr
 Exit codes: 0 no error found, 1 disagrees, over_capacity or rejected, 2 the input cannot be used (one line says why).)";
 
 struct Options {
-  std::optional<std::string> sglang, model, model_config, num_experts, top_k, hidden_size, gpu_memory, file;
+  std::optional<std::string> sglang, model, model_config, num_experts, top_k, hidden_size, gpu_memory, file, rule_cmd;
   std::vector<std::string> env;
   std::vector<std::string> stray;  // words without `--` in front
   std::string format = "text";
@@ -185,10 +186,15 @@ Result<void> settle_model(const Options& options, Inputs& inputs) {
   return {};
 }
 
-Result<CheckReport> resolve_and_check(const DeploymentInputs& inputs) {
+Result<CheckReport> resolve_and_check(DeploymentInputs inputs, const std::optional<std::string>& rule_cmd) {
+  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(rule_cmd);
+  if (!rule) return tl::unexpected(rule.error());
+  if (*rule) inputs.rule = (*rule)->rule();
   const Result<std::unique_ptr<Deployment>> deployment = resolve_deployment(inputs);
   if (!deployment) return tl::unexpected(deployment.error());
-  return check_deployment(**deployment);
+  CheckReport report = check_deployment(**deployment);
+  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
+  return report;
 }
 
 Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
@@ -220,8 +226,11 @@ Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
   if (parsed) {
     for (const Note& read : parsed->notes) inputs.notes.push_back(note("server_args", read.message));
   }
-  Result<CheckReport> report =
-      parsed ? resolve_and_check(deployment) : refused_by_argparse(*deployment.generation, parsed.error());
+  if (options.rule_cmd)
+    inputs.notes.push_back(note("rule", fmt::format("the size comes from --rule-cmd '{}', all else from {}",
+                                                    one_line(*options.rule_cmd, 100), deployment.generation->name)));
+  Result<CheckReport> report = parsed ? resolve_and_check(deployment, options.rule_cmd)
+                                      : refused_by_argparse(*deployment.generation, parsed.error());
   if (report) report->findings.insert(report->findings.end(), inputs.notes.begin(), inputs.notes.end());
   return report;
 }
@@ -257,6 +266,10 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--hidden-size", options.hidden_size, "..: elements of a hidden state")->type_name("H");
   command.add_option("--gpu-memory", options.gpu_memory, "Memory of one GPU, which SGLang's defaults follow")
       ->type_name("GiB");
+  command
+      .add_option("--rule-cmd", options.rule_cmd,
+                  "Ask this program for the size instead of the version's own rule (see tools/README.md)")
+      ->type_name("\"PROGRAM ARGS\"");
   command.add_option("--file", options.file, "Read the launch command from a file; - is standard input")
       ->type_name("FILE");
   command.add_option("--format", options.format, "text, json or sarif; default text")->type_name("FORMAT");

@@ -49,18 +49,20 @@ Json witness_as_json(const std::optional<CheckWitness>& witness) {
           {"paths", witness->paths}};
 }
 
+Json finding_as_json(const CheckFinding& finding) {
+  return {{"id", finding.id},
+          {"severity", name(finding.severity)},
+          {"phase", name(finding.phase)},
+          {"message", finding.message},
+          {"consequence", finding.consequence},
+          {"why", finding.chain},
+          {"witness", witness_as_json(finding.witness)},
+          {"fix", finding.fix}};
+}
+
 std::string check_as_json(const CheckReport& report) {
   Json findings = Json::array();
-  for (const CheckFinding& finding : report.findings) {
-    findings.push_back({{"id", finding.id},
-                        {"severity", name(finding.severity)},
-                        {"phase", name(finding.phase)},
-                        {"message", finding.message},
-                        {"consequence", finding.consequence},
-                        {"why", finding.chain},
-                        {"witness", witness_as_json(finding.witness)},
-                        {"fix", finding.fix}});
-  }
+  for (const CheckFinding& finding : report.findings) findings.push_back(finding_as_json(finding));
   return print(Json{{"tool", tool_as_json()},
                     {"engine", "sglang"},
                     {"generation", report.generation == nullptr ? Json() : Json(report.generation->name)},

@@ -8,6 +8,8 @@ std::span<const AddCommand> commands() {
   static constexpr std::array kCommands = {
       add_check,
       add_replay,
+      add_explore,
+      add_merge,
       add_generations,
   };
   return kCommands;

@@ -13,6 +13,7 @@
 #include "tools/input.h"
 #include "tools/json_document.h"
 #include "tools/replay_formats.h"
+#include "tools/rule_process.h"
 #include "tools/text.h"
 
 namespace a2asim {
@@ -39,7 +40,7 @@ struct Options {
   std::vector<std::string> files;
   std::string fidelity = "numeric";
   std::string sglang;
-  std::optional<std::string> seed, trace;
+  std::optional<std::string> seed, trace, rule_cmd;
   std::string format = "text";
   bool digest = false;
   bool verbose = false;
@@ -116,14 +117,18 @@ Result<int> run_replay(const Options& options, Io& io) {
   if (!format) return tl::unexpected(format.error());
   if (options.files.empty()) return unusable("no scenario: name one or more files, such as sim/scenarios/collapse.yaml");
   if (options.trace && options.files.size() > 1) return unusable("--trace writes one scenario: name one file");
-  const Result<ReplayOptions> with = replay_options(options);
+  Result<ReplayOptions> with = replay_options(options);
   if (!with) return tl::unexpected(with.error());
+  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd);
+  if (!rule) return tl::unexpected(rule.error());
+  if (*rule) with->rule = (*rule)->rule();
   std::vector<Replayed> all;
   for (const std::string& file : options.files) {
     Result<Replayed> one = replay_file(file, *with, io);
     if (!one) return tl::unexpected(one.error());
     all.push_back(std::move(*one));
   }
+  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
   if (options.trace) {
     if (auto ok = write_trace(*options.trace, all.front().report); !ok) return tl::unexpected(ok.error());
   }
@@ -136,6 +141,10 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--fidelity", options.fidelity, "geometry, provenance or numeric; default numeric")
       ->type_name("FIDELITY");
   command.add_option("--sglang", options.sglang, "Run with this version's rules instead of the file's")->type_name("GEN");
+  command
+      .add_option("--rule-cmd", options.rule_cmd,
+                  "Ask this program for the size instead of the version's own rule (see tools/README.md)")
+      ->type_name("\"PROGRAM ARGS\"");
   command.add_option("--seed", options.seed, "Draw tokens and routing from this seed instead of the file's")
       ->type_name("N");
   command.add_option("--trace", options.trace, "Write Chrome trace events: one track a rank")->type_name("OUT.json");
