@@ -17,6 +17,24 @@ constexpr std::int64_t kFeedForwardInner = 16;
 constexpr std::uint64_t bit_of(int rank) { return std::uint64_t{1} << rank; }
 constexpr bool has(std::uint64_t mask, std::size_t rank) { return (mask >> rank & 1) != 0; }
 
+// Numbers only: a digest does not depend on words.
+void add_finding(Digest& digest, const Finding& found) {
+  digest.add(static_cast<std::int64_t>(found.kind));
+  digest.add(static_cast<std::int64_t>(found.severity));
+  digest.add(static_cast<std::int64_t>(found.operation));
+  digest.add(found.root ? static_cast<std::int64_t>(*found.root) : -1);
+  for (const int number : {found.layer, found.rank, found.peer}) digest.add(number);
+  for (const std::int64_t number : {found.token, found.value, found.limit}) digest.add(number);
+  if (!found.row) return;
+  const RowEvidence& row = *found.row;
+  for (const int number : {row.slice, row.source, row.payload, row.found_writer, row.found_source, row.found_payload,
+                           row.found_step, row.race ? 1 : 0})
+    digest.add(number);
+  for (const std::int64_t number : {row.token, row.slot, row.expected_offset, row.written_offset, row.expected_round,
+                                    row.found_token, row.found_round})
+    digest.add(number);
+}
+
 tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 }  // namespace
@@ -171,16 +189,18 @@ void Cluster::judge_sizes(StepOutcome& outcome) {
   const std::uint64_t cannot = outcome.taking_part & (outcome.geometry.refuses_dispatch | outcome.table_overflow);
   outcome.refused |= cannot;
   outcome.taking_part &= ~cannot;
-  outcome.stopped = outcome.group != 0 && outcome.taking_part != outcome.group && outcome.gathering != outcome.group;
+  const std::uint64_t anybody = outcome.taking_part | outcome.gathering | outcome.refused;
+  outcome.stopped = anybody != 0 && outcome.taking_part != outcome.group && outcome.gathering != outcome.group;
   outcome.verdict = verdict_of(outcome);
 }
 
 Verdict Cluster::verdict_of(const StepOutcome& outcome) const {
   if (outcome.group == 0) return Verdict::agrees;
   const std::uint64_t by_rule = outcome.refused & ~outcome.over_capacity & ~outcome.table_overflow;
-  if (by_rule == outcome.group) return Verdict::rejected;
+  const bool nobody_waits = outcome.taking_part == 0 && outcome.gathering == 0;
+  if (nobody_waits && by_rule != 0 && by_rule == outcome.refused) return Verdict::rejected;
   const bool same = outcome.geometry.same_r && outcome.geometry.same_layout;
-  const bool together = !outcome.stopped || outcome.refused == outcome.group;  // nobody waits for anybody
+  const bool together = !outcome.stopped || nobody_waits;
   if (!same || !together || by_rule != 0) return Verdict::disagrees;
   return outcome.over_capacity != 0 || outcome.geometry.receive_overflow != 0 || outcome.geometry.refuses_combine != 0
              ? Verdict::over_capacity
@@ -349,7 +369,7 @@ void Cluster::add_to(Digest& digest, const StepOutcome& outcome) const {
   digest.add(outcome.traffic.dispatch_bytes);
   digest.add(outcome.traffic.combine_bytes);
   for (const std::int64_t count : log_.counts()) digest.add(count);
-  for (const Finding& found : log_.findings()) digest.add(std::string_view(describe(found)));
+  for (const Finding& found : log_.findings()) add_finding(digest, found);
   digest.add(bytes_.value());
 }
 

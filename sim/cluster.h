@@ -41,7 +41,7 @@ struct ClusterOptions {
 
 // One iteration of the scheduler.
 struct StepInput {
-  std::span<const RankBatch> batches;  // one a data-parallel rank
+  std::span<const RankBatch> batches = {};  // one a data-parallel rank
   GraphChoice graph = GraphChoice::engine;
   std::span<const RankFault> faults = {};  // none, or one a data-parallel rank
   // Expert-parallel ranks, by bit: `absent` make no call, and their peers wait for them unless they know (`masked`).

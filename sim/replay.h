@@ -64,6 +64,7 @@ struct ReplayReport {
   Verdict verdict = Verdict::agrees;  // of all steps, by precedence
   std::string why;                    // when the engine did not start
   std::string fix;
+  std::vector<Finding> start_findings;  // before the first step
   std::optional<std::int64_t> first_bad_step;
   std::int64_t num_steps = 0;  // that the scenario has
   std::int64_t steps_run = 0;  // less where it stopped
@@ -86,7 +87,8 @@ struct ReplayReport {
 // Errors are bad_input, one line with the file's name.
 Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, const ReplayOptions& options);
 
-// Empty: as expected. Otherwise one line with what differs.
+// Empty: as expected. Otherwise one line with what differs. Findings that the fidelity cannot show are not asked for, and
+// neither is the step of a scenario whose findings it cannot show.
 std::string differs_from(const Expect& expected, const ReplayReport& report);
 
 }  // namespace a2asim

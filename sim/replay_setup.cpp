@@ -75,7 +75,8 @@ Result<DeploymentInputs> read_command(const Scenario& scenario, std::string_view
 Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, std::string_view sglang,
                                   SizingRule rule) {
   ScenarioDeployment out;
-  const std::string_view wanted = !sglang.empty() ? sglang : scenario.sglang ? *scenario.sglang : "newest";
+  std::string_view wanted = sglang;
+  if (wanted.empty()) wanted = scenario.sglang ? std::string_view(*scenario.sglang) : "newest";
   const Result<GenerationMatch> match = find_generation(wanted);
   if (!match && sglang.empty()) return scenario_error(file, {}, match.error().message);
   if (!match) return tl::unexpected(match.error());

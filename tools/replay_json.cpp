@@ -139,6 +139,8 @@ Json replay_as_json(const ReplayReport& report, const std::optional<Expectation>
   const bool known = report.knows_traffic();
   Json steps = Json::array();
   for (const ReplayedStep& step : report.steps) steps.push_back(step_as_json(report, step));
+  Json start_findings = Json::array();
+  for (const Finding& found : report.start_findings) start_findings.push_back(finding_as_json(found));
   return {{"name", report.name},
           {"file", report.file},
           {"generation", report.generation->name},
@@ -159,6 +161,7 @@ Json replay_as_json(const ReplayReport& report, const std::optional<Expectation>
           {"bytes_wasted", known ? Json(report.bytes_wasted()) : Json(nullptr)},
           {"digest", fmt::format("{:016x}", report.digest)},
           {"notes", report.notes},
+          {"start_findings", std::move(start_findings)},
           {"steps", std::move(steps)}};
 }
 

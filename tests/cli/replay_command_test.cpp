@@ -1,0 +1,126 @@
+// a2asim replay as a person or a program calls it.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/cli/run.h"
+
+namespace a2asim {
+namespace {
+
+std::string shipped(const std::string& name) { return A2ASIM_SOURCE_DIR "/sim/scenarios/" + name + ".yaml"; }
+
+nlohmann::json scenario_of(const Outcome& outcome, std::size_t index = 0) {
+  const nlohmann::json document = nlohmann::json::parse(outcome.out);
+  CHECK(document.at("tool").at("name") == "a2asim");
+  return document.at("scenarios").at(index);
+}
+
+// A file that is gone at the end of the test.
+struct TemporaryFile {
+  std::string path = (std::filesystem::temp_directory_path() /
+                      ("a2asim_replay_" + std::to_string(std::random_device{}()) + ".yaml"))
+                         .string();
+  explicit TemporaryFile(const std::string& text) { std::ofstream(path) << text; }
+  ~TemporaryFile() { std::filesystem::remove(path); }
+};
+
+}  // namespace
+
+TEST_CASE("replay: exit codes follow expectations, or findings under --sglang") {
+  CHECK(run({"replay", shipped("collapse")}).exit_code == 0);  // disagrees, as the file expects
+  CHECK(run({"replay", shipped("collapse"), "--sglang", "pr26643"}).exit_code == 1);
+  CHECK(run({"replay", shipped("collapse"), "--sglang", "pr27945"}).exit_code == 0);
+  CHECK(run({"replay", shipped("skip_all_gather"), "--sglang", "pr30450"}).exit_code == 1);
+  CHECK(run({"replay", shipped("graph_buckets"), shipped("collapse"), "--sglang", "pr30450"}).exit_code == 0);
+}
+
+TEST_CASE("replay: an expectation that fails is said and gives 1") {
+  std::ifstream file(shipped("capture"));
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::size_t at = text.find("expect: {verdict: agrees");
+  REQUIRE(at != std::string::npos);
+  const TemporaryFile changed(text.substr(0, at) + "expect: {verdict: disagrees}\n");
+  const Outcome outcome = run({"replay", changed.path});
+  CHECK(outcome.exit_code == 1);
+  CHECK(outcome.out.find("NOT AS EXPECTED: expected verdict disagrees, got agrees") != std::string::npos);
+}
+
+TEST_CASE("replay: text has the verdict first, then what each rank saw, the chain, and the waste") {
+  const Outcome outcome = run({"replay", shipped("collapse"), "--digest"});
+  CHECK(outcome.err.empty());
+  CHECK(outcome.out.rfind("DISAGREES", 0) == 0);
+  for (const char* part : {"first at step 0", "this rank's own rows", "bad output: rank ", "chain, rank ", "fix: ",
+                           "were never filled", "as the file expects", "\ndigest "})
+    CHECK_MESSAGE(outcome.out.find(part) != std::string::npos, part);
+  const Outcome folded = run({"replay", shipped("capture")});
+  CHECK(folded.out.find("0..3  DECODE") != std::string::npos);
+  CHECK(folded.out.find("every output equals the dense oracle") != std::string::npos);
+}
+
+TEST_CASE("replay: JSON says per step the R of every rank, the findings and the bytes") {
+  const Outcome outcome = run({"replay", shipped("graph_buckets"), "--format", "json"});
+  CHECK(outcome.exit_code == 0);
+  const nlohmann::json scenario = scenario_of(outcome);
+  CHECK(scenario.at("verdict") == "disagrees");
+  CHECK(scenario.at("first_bad_step") == 1);
+  CHECK(scenario.at("expected").at("as_expected") == true);
+  CHECK(scenario.at("digest").get<std::string>().size() == 16);
+  CHECK(scenario.at("bytes_moved") > 0);
+  CHECK(scenario.at("bytes_wasted") > 0);
+  REQUIRE(scenario.at("steps").size() == 4);
+  const nlohmann::json& bad = scenario.at("steps").at(1);
+  CHECK(bad.at("runtime_max_tokens_per_rank") == nlohmann::json({16, 1, 4, 8}));
+  CHECK(bad.at("paths") == nlohmann::json({"graph", "graph", "graph", "graph"}));
+  CHECK(bad.at("branches").at(0) == "local_rows");
+  CHECK(bad.at("views").at(0) == nlohmann::json({9}));
+  CHECK(bad.at("findings").at(0).at("id") == "geometry_disagreement");
+  CHECK(bad.at("findings").at(0).at("severity") == "error");
+  CHECK(bad.at("findings").at(0).at("witness").at("tokens_per_dp_rank") == nlohmann::json({9, 1, 3, 5}));
+  CHECK(bad.at("counts").at("nan_output") > 0);
+  const Outcome integers = run({"replay", shipped("graph_buckets"), "--format", "json", "--fidelity", "geometry"});
+  CHECK(scenario_of(integers).at("bytes_moved").is_null());
+  CHECK(scenario_of(integers).at("fidelity") == "geometry");
+}
+
+TEST_CASE("replay: a trace is written where it is asked for") {
+  const TemporaryFile trace("");
+  CHECK(run({"replay", shipped("collapse"), "--trace", trace.path}).exit_code == 0);
+  std::ifstream file(trace.path);
+  CHECK(nlohmann::json::parse(file).at("traceEvents").size() > 20);
+  const Outcome nowhere = run({"replay", shipped("collapse"), "--trace", "/nonexistent/trace.json"});
+  CHECK(nowhere.exit_code == 2);
+  CHECK(nowhere.err.find("--trace") != std::string::npos);
+}
+
+TEST_CASE("replay: what cannot be used is one line and exit code 2") {
+  const TemporaryFile broken("name: x\nsteps: 3\n");
+  const TemporaryFile nan_tokens(
+      "name: x\nparallel: {tp_size: 1}\nmodel: {num_experts: 8, top_k: 2, hidden_size: 16}\n"
+      "steps: [{mode: decode, tokens: [.nan]}]\n");
+  const std::vector<std::vector<std::string>> cases = {
+      {"replay"},
+      {"replay", "/nonexistent.yaml"},
+      {"replay", "/tmp"},
+      {"replay", broken.path},
+      {"replay", nan_tokens.path},
+      {"replay", shipped("collapse"), "--fidelity", "exact"},
+      {"replay", shipped("collapse"), "--sglang", "pr1"},
+      {"replay", shipped("collapse"), "--seed", "-1"},
+      {"replay", shipped("collapse"), "--format", "sarif"},
+      {"replay", shipped("collapse"), shipped("capture"), "--trace", "x.json"},
+  };
+  for (const auto& arguments : cases) {
+    CAPTURE(arguments.back());
+    const Outcome outcome = run(arguments);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  }
+}
+
+}  // namespace a2asim
