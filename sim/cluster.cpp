@@ -5,13 +5,14 @@
 #include <algorithm>
 
 #include "model/check_invariant.h"
+#include "sim/cluster_mirror.h"
 #include "sim/judge.h"
 
 namespace a2asim {
 namespace {
 
 constexpr std::int64_t kMaxCap_tokens = std::int64_t{1} << 30;  // keeps every product of workspace.h inside int64
-constexpr std::int64_t kMaxMemory_bytes = std::int64_t{12} << 30;  // of all slices at numeric fidelity
+constexpr std::int64_t kMaxMemory_bytes = std::int64_t{8} << 30;  // of all slices at numeric fidelity
 constexpr std::int64_t kFeedForwardInner = 16;
 
 constexpr std::uint64_t bit_of(int rank) { return std::uint64_t{1} << rank; }
@@ -244,21 +245,24 @@ Result<StepOutcome> Cluster::step(const StepInput& input) {
   if (runs) {
     if (auto ok = run_layers(input, outcome); !ok) return tl::unexpected(ok.error());
   }
+  if (outcome.stopped && alltoall_ != nullptr && options_.mirror != nullptr) {
+    if (auto ok = show_stopped(input, outcome); !ok) return tl::unexpected(ok.error());
+  }
   if (outcome.geometry.refuses_combine != 0 && outcome.taking_part != 0) outcome.stopped = true;
   return outcome;
 }
 
 // Contents must not move once the first rank has its window.
-Result<void> Cluster::prepare(const StepOutcome& outcome) {
+Result<void> Cluster::prepare(std::uint64_t senders) {
   for (int r = 0; r < ep_size_; ++r) {
-    if (!has(outcome.taking_part, static_cast<std::size_t>(r))) continue;
+    if (!has(senders, static_cast<std::size_t>(r))) continue;
     if (auto ok = contents_->reserve(r, rows_[static_cast<std::size_t>(r)]); !ok) return ok;
   }
   return {};
 }
 
 Result<void> Cluster::run_layers(const StepInput& input, StepOutcome& outcome) {
-  if (auto ok = prepare(outcome); !ok) return ok;
+  if (auto ok = prepare(outcome.taking_part); !ok) return ok;
   alltoall_->set_active_rank_mask(~input.masked);
   alltoall_->set_absent(input.absent);
   alltoall_->clear_findings();
@@ -275,12 +279,11 @@ Result<void> Cluster::run_layers(const StepInput& input, StepOutcome& outcome) {
   return {};
 }
 
-Result<void> Cluster::run_layer(int layer, std::uint64_t dead, StepOutcome& outcome) {
-  ++round_;
+void Cluster::fill_inputs(std::uint64_t senders) {
   for (int r = 0; r < ep_size_; ++r) {
     const auto at = static_cast<std::size_t>(r);
     DispatchInput& input = inputs_[at];
-    const bool sends = has(outcome.taking_part, at);
+    const bool sends = has(senders, at);
     input.runtime_max_tokens_per_rank = runtime_max_[at] = geometry_[at].runtime_max_tokens_per_rank;
     input.local_num_tokens = sends ? rows_[at] : 0;
     const bool is_dummy = sends && rows_[at] > decisions_[at].rows;
@@ -290,7 +293,27 @@ Result<void> Cluster::run_layer(int layer, std::uint64_t dead, StepOutcome& outc
       contents_->fill(r, input.local_num_tokens, round_, input);
     }
   }
+}
+
+MirroredLayer Cluster::mirrored(int layer, std::uint64_t masked, const StepOutcome& outcome) const {
+  std::optional<std::int32_t> invalid_expert_id;
+  if (invalid_expert_id_) invalid_expert_id = static_cast<std::int32_t>(*invalid_expert_id_);
+  return {outcome, layer, masked, configs_, decisions_, inputs_, invalid_expert_id};
+}
+
+Result<void> Cluster::show_stopped(const StepInput& input, const StepOutcome& outcome) {
+  const std::uint64_t callers = outcome.taking_part | outcome.over_capacity | outcome.table_overflow;
+  if (auto ok = prepare(callers); !ok) return ok;
+  fill_inputs(callers);
+  options_.mirror->stopped(mirrored(0, input.masked, outcome));
+  return {};
+}
+
+Result<void> Cluster::run_layer(int layer, std::uint64_t dead, StepOutcome& outcome) {
+  ++round_;
+  fill_inputs(outcome.taking_part);
   if (auto ok = alltoall_->dispatch(inputs_); !ok) return ok;
+  if (options_.mirror != nullptr) options_.mirror->dispatched(mirrored(layer, dead, outcome), *alltoall_);
   if (invalid_expert_id_) {
     if (auto ok = alltoall_->sanitize(static_cast<std::int32_t>(*invalid_expert_id_)); !ok) return ok;
   } else {
@@ -298,6 +321,7 @@ Result<void> Cluster::run_layer(int layer, std::uint64_t dead, StepOutcome& outc
   }
   if (auto ok = alltoall_->experts(kClusterPayloads); !ok) return ok;
   if (auto ok = alltoall_->combine(runtime_max_, outputs_); !ok) return ok;
+  if (options_.mirror != nullptr) options_.mirror->combined(mirrored(layer, dead, outcome), *alltoall_, outputs_);
   return options_.fidelity == Fidelity::numeric ? judge_outputs(layer, dead, outcome) : Result<void>{};
 }
 
@@ -313,6 +337,7 @@ Result<void> Cluster::judge_outputs(int layer, std::uint64_t dead, StepOutcome& 
     if (real == 0) continue;
     const auto reference = contents_->reference(r, real, round_, dead, *network_);
     if (!reference) return tl::unexpected(reference.error());
+    if (options_.mirror != nullptr) options_.mirror->judged(mirrored(layer, dead, outcome), r, *reference, tolerance);
     Finding where;
     where.step = static_cast<int>(outcome.step);
     where.layer = layer;

@@ -28,6 +28,9 @@
 
 namespace a2asim {
 
+struct MirroredLayer;
+class ClusterMirror;  // cluster_mirror.h
+
 struct ClusterOptions {
   Fidelity fidelity = Fidelity::geometry;
   std::uint64_t seed = 0;
@@ -37,6 +40,7 @@ struct ClusterOptions {
   ExpertsKind experts = ExpertsKind::exact;
   std::vector<Fault> construction_faults;  // of the kinds that is_construction_fault() names; others are ignored
   std::int64_t findings_per_kind = 16;     // kept of each step; all are counted
+  ClusterMirror* mirror = nullptr;         // told of all calls; outlives the cluster
 };
 
 // One iteration of the scheduler.
@@ -108,7 +112,10 @@ class Cluster {
   Phase phase_now() const;
   void count_gather(StepOutcome& outcome) const;
   Result<void> run_layers(const StepInput& input, StepOutcome& outcome);
-  Result<void> prepare(const StepOutcome& outcome);
+  Result<void> prepare(std::uint64_t senders);
+  void fill_inputs(std::uint64_t senders);
+  MirroredLayer mirrored(int layer, std::uint64_t masked, const StepOutcome& outcome) const;
+  Result<void> show_stopped(const StepInput& input, const StepOutcome& outcome);
   Result<void> run_layer(int layer, std::uint64_t dead, StepOutcome& outcome);
   Result<void> judge_outputs(int layer, std::uint64_t dead, StepOutcome& outcome);
   void keep_row_findings();

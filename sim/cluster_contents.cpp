@@ -95,9 +95,11 @@ Result<void> ClusterContents::reserve(int rank, std::int64_t rows) {
 void ClusterContents::fill(int rank, std::int64_t rows, std::int64_t round, DispatchInput& input) const {
   const Pool& own = pool(rank);
   const auto count = static_cast<std::size_t>(rows * config_.top_k);
-  const std::int64_t first = window(rank, round);
+  // A rank that never had rows has no pool yet.
+  const std::int64_t first = rows == 0 ? 0 : window(rank, round);
+  const std::int64_t first_ids = rows == 0 ? 0 : id_window(rank, round);
   input.token_selected_experts =
-      std::span(own.ids).subspan(static_cast<std::size_t>(id_window(rank, round) * config_.top_k), count);
+      std::span(own.ids).subspan(static_cast<std::size_t>(first_ids * config_.top_k), count);
   input.payloads.clear();
   if (!has_bytes_) return;
   const std::int64_t pitch = config_.combine_bytes_per_token();

@@ -110,6 +110,7 @@ ClusterOptions cluster_options(const Scenario& scenario, const ReplayOptions& op
   out.experts = scenario.experts;
   out.construction_faults = scenario.faults;
   out.findings_per_kind = options.findings_per_kind;
+  out.mirror = options.mirror;
   return out;
 }
 

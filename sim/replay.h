@@ -25,6 +25,7 @@ struct ReplayOptions {
   // Steps of a report are kept as long as they fit: so many ranks times steps. The others only count.
   std::int64_t kept_rank_steps = 200'000;
   std::function<void(std::int64_t done, std::int64_t steps)> progress;  // after each step; may be empty
+  ClusterMirror* mirror = nullptr;                                       // see cluster_mirror.h
 };
 
 // What one expert-parallel rank knew and did.

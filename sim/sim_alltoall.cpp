@@ -108,6 +108,11 @@ Result<void> SimAllToAll::poison(std::byte value) {
   return {};
 }
 
+void SimAllToAll::settle_race(int rank, std::int64_t at_bytes, std::span<const std::byte> bytes) {
+  A2ASIM_INVARIANT(is_numeric() && is_dispatched_, "a race is settled between dispatch and experts, in bytes");
+  std::ranges::copy(bytes, memory_.at(rank, at_bytes, static_cast<std::int64_t>(bytes.size())));
+}
+
 Result<std::vector<std::byte>> SimAllToAll::read_slice(int rank) {
   if (rank < 0 || rank >= ep_size_) {
     return fail(ErrorKind::bad_input, fmt::format("read_slice: there is no rank {}; give 0..{}", rank, ep_size_ - 1));

@@ -79,6 +79,9 @@ class SimAllToAll final : public AllToAll {
   void set_absent(std::uint64_t ranks) { absent_ = ranks; }
   // FlashInfer's rank mask, the same on every rank from now on: see AllToAllConfig::active_rank_mask.
   void set_active_rank_mask(std::uint64_t mask);
+  // Two ranks may write the same bytes in one round (rows marked as a race): on hardware either wins, here the higher
+  // one does. Puts what won elsewhere at [at, at + bytes) of this rank's slice. Numeric fidelity, right after dispatch.
+  void settle_race(int rank, std::int64_t at_bytes, std::span<const std::byte> bytes);
   // Between dispatch and experts, where a version does not sanitize: its experts run over all [ep_size, R] rows, so the
   // ids in rows that nobody filled count. Live ids of an earlier round are a warning (stale), other bytes in their place
   // an expert_id_out_of_range (at provenance fidelity: could be one). Nothing of what they compute is read.

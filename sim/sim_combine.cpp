@@ -94,7 +94,8 @@ void SimAllToAll::sum_tokens(int r, std::int64_t runtime_max, std::vector<std::b
     for (int j = 0; j < top_k; ++j) {
       const std::int32_t d = targets[t * top_k + j];
       const std::int32_t slot = slots[t * top_k + j];
-      const bool is_there = d >= 0 && slot < readable[static_cast<std::size_t>(d)];
+      // A peer with another cap may have written rows over these tables.
+      const bool is_there = d >= 0 && d < ep_size_ && slot >= 0 && slot < readable[static_cast<std::size_t>(d)];
       rows[static_cast<std::size_t>(j)] =
           is_there ? base[static_cast<std::size_t>(d)] + slot * pitch : rank.zero_row.data();
     }

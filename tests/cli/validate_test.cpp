@@ -1,0 +1,236 @@
+// The driver of `a2asim validate` with a second simulator in the device's place: what it compares, and that it notices.
+#include "tools/validate.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "model/routing.h"
+#include "sim/scenario_reader.h"
+#include "sim/sim_alltoall.h"
+#include "tests/cli/run.h"
+#include "tools/validate_report.h"
+
+namespace a2asim {
+namespace {
+
+// How the device in the test departs from the truth.
+enum class Flaw { none, byte_in_slice, byte_in_output, no_guard, no_refusal, no_timeout };
+
+// A simulator that behaves like the CUDA backend: refuses, guards, times out.
+class StandIn final : public Device, public AllToAll {
+ public:
+  StandIn(DeviceRequest request, Flaw flaw) : request_(std::move(request)), flaw_(flaw) {
+    sim_ = *SimAllToAll::create(request_.configs, {});
+    local_ = request_.local_ranks;
+    for (int r = 0; local_.empty() || (request_.local_ranks.empty() && r < request_.configs[0].ep_size); ++r)
+      local_.push_back(r);
+    std::uint64_t absent = ~std::uint64_t{0};
+    for (const int rank : local_) absent &= ~(std::uint64_t{1} << rank);
+    sim_->set_absent(absent);
+  }
+
+  AllToAll& all_to_all() override { return *this; }
+  void set_active_rank_mask(std::uint64_t mask) override { sim_->set_active_rank_mask(mask); }
+  Result<void> check_red_zones() override { return {}; }
+
+  std::string_view backend() const override { return "stand-in"; }
+  std::span<const int> local_ranks() const override { return local_; }
+  Result<void> dispatch(std::span<const DispatchInput> inputs) override {
+    std::vector<DispatchInput> of_all(request_.configs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) of_all[static_cast<std::size_t>(local_[i])] = inputs[i];
+    for (DispatchInput& input : of_all) input.payloads.resize(request_.configs[0].payload_bytes_per_token.size());
+    if (auto ok = check(of_all); !ok) return ok;
+    if (flaw_ == Flaw::no_timeout && !request_.local_ranks.empty()) return {};
+    return sim_->dispatch(of_all);
+  }
+  Result<void> sanitize(std::int32_t id) override { return sim_->sanitize(id); }
+  Result<void> experts(const ExpertPayloads& payloads) override { return sim_->experts(payloads); }
+  Result<void> combine(std::span<const std::int64_t> sizes, std::vector<std::vector<std::byte>>& outputs) override {
+    auto ok = sim_->combine(sizes, outputs);
+    if (flaw_ == Flaw::byte_in_output && !outputs[0].empty()) outputs[0][0] ^= std::byte{1};
+    return ok;
+  }
+  Result<GraphId> capture(std::span<const DispatchInput> inputs, std::int32_t id, const ExpertPayloads& payloads) override {
+    return sim_->capture(inputs, id, payloads);
+  }
+  Result<void> replay(std::span<const GraphId> graphs, std::span<const DispatchInput> inputs,
+                      std::vector<std::vector<std::byte>>& outputs) override {
+    if (auto ok = check({inputs.begin(), inputs.end()}); !ok) return ok;
+    return sim_->replay(graphs, inputs, outputs);
+  }
+  Result<std::vector<std::byte>> read_slice(int rank) override {
+    auto slice = sim_->read_slice(rank);
+    if (flaw_ == Flaw::byte_in_slice && slice && rank == 1) slice->back() ^= std::byte{1};
+    return slice;
+  }
+  Result<void> poison(std::byte value) override { return sim_->poison(value); }
+
+ private:
+  Result<void> check(const std::vector<DispatchInput>& inputs) {
+    for (const int rank : local_) {
+      const DispatchInput& input = inputs[static_cast<std::size_t>(rank)];
+      const std::int64_t cap = request_.configs[static_cast<std::size_t>(rank)].max_num_tokens;
+      const std::int64_t runtime_max = input.runtime_max_tokens_per_rank;
+      if (flaw_ == Flaw::no_refusal) continue;
+      if (runtime_max > cap) return fail(ErrorKind::assertion_error, fmt::format("rank {}: R {} cap {}", rank, runtime_max, cap));
+      if (input.local_num_tokens > runtime_max)
+        return fail(ErrorKind::runtime_error,
+                    fmt::format("rank {}: {} rows, R {}", rank, input.local_num_tokens, runtime_max));
+    }
+    if (request_.local_ranks.empty()) return request_.guard && flaw_ != Flaw::no_guard ? guard(inputs) : Result<void>{};
+    return flaw_ == Flaw::no_timeout ? Result<void>{} : time_out();
+  }
+  Result<void> guard(const std::vector<DispatchInput>& inputs) {
+    const auto compare = [&](std::size_t r, const char* what, std::int64_t own, std::int64_t first) -> Result<void> {
+      if (own == first) return {};
+      return fail(ErrorKind::runtime_error, fmt::format("rank 0 has {} {}, rank {} has {}; guard", what, first, r, own));
+    };
+    for (std::size_t r = 1; r < inputs.size(); ++r) {
+      const AllToAllConfig &own = request_.configs[r], &first = request_.configs[0];
+      if ((own.active_rank_mask >> r & 1) == 0) continue;
+      auto ok = compare(r, "runtime_max_tokens_per_rank", inputs[r].runtime_max_tokens_per_rank,
+                        inputs[0].runtime_max_tokens_per_rank);
+      if (ok) ok = compare(r, "max_num_tokens", own.max_num_tokens, first.max_num_tokens);
+      if (ok)
+        ok = compare(r, "bytes per token of payload 0", own.payload_bytes_per_token[0], first.payload_bytes_per_token[0]);
+      if (!ok) return ok;
+    }
+    return {};
+  }
+  Result<void> time_out() {
+    std::string who;
+    for (const int rank : local_) {
+      for (int peer = 0; peer < request_.configs[0].ep_size; ++peer) {
+        if (std::ranges::find(local_, peer) == local_.end()) who += fmt::format("rank {} waits for rank {} (flag); ", rank, peer);
+      }
+    }
+    return who.empty() ? Result<void>{} : fail(ErrorKind::runtime_error, who);
+  }
+
+  DeviceRequest request_;
+  Flaw flaw_;
+  std::unique_ptr<SimAllToAll> sim_;
+  std::vector<int> local_;
+};
+
+MakeDevice stand_in(Flaw flaw) {
+  return [flaw](const DeviceRequest& request) -> Result<std::unique_ptr<Device>> {
+    return std::make_unique<StandIn>(request, flaw);
+  };
+}
+
+ScenarioValidation validated(const std::string& name, bool guard, Flaw flaw = Flaw::none, const std::string& sglang = "") {
+  const std::string file = std::string(A2ASIM_SOURCE_DIR) + "/sim/scenarios/" + name + ".yaml";
+  const auto scenario = load_scenario(file);
+  REQUIRE_MESSAGE(scenario.has_value(), file);
+  auto out = validate_scenario(*scenario, file, {guard, sglang}, stand_in(flaw));
+  REQUIRE(out.has_value());
+  return *out;
+}
+
+std::int64_t count(const ScenarioValidation& one, CheckKind kind, CheckResult result = CheckResult::passed) {
+  return one.counts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(result)];
+}
+
+TEST_CASE("validate: every shipped scenario passes against an equal device, or is skipped with its reason") {
+  int passed = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(A2ASIM_SOURCE_DIR) + "/sim/scenarios")) {
+    if (entry.path().extension() != ".yaml") continue;
+    for (const bool guard : {false, true}) {
+      const ScenarioValidation one = validated(entry.path().stem().string(), guard);
+      INFO(validations_as_text(std::span(&one, 1), false));
+      CHECK(one.result != CheckResult::failed);
+      if (one.result == CheckResult::skipped) CHECK(!one.why.empty());
+      passed += one.result == CheckResult::passed ? 1 : 0;
+    }
+  }
+  CHECK(passed > 20);
+}
+
+TEST_CASE("validate: disagreeing ranks, guard off: the same wrong tokens; guard on: the error") {
+  const ScenarioValidation off = validated("collapse", false);
+  CHECK(off.result == CheckResult::passed);
+  CHECK(off.nan_tokens > 0);
+  CHECK(count(off, CheckKind::receive) == 12);  // 3 steps, 2 layers, after dispatch and after combine
+  CHECK(count(off, CheckKind::output) == 6);
+  CHECK(count(off, CheckKind::tokens) > 0);
+  const ScenarioValidation on = validated("collapse", true);
+  CHECK(on.result == CheckResult::passed);
+  CHECK(count(on, CheckKind::guard) == 1);
+  CHECK(count(on, CheckKind::recovery) == 1);
+  CHECK(count(on, CheckKind::verdict) == 1);
+}
+
+TEST_CASE("validate: graph steps go through capture and replay") {
+  CHECK(validated("capture", true).graph_layers == 3);
+  const ScenarioValidation off = validated("graph_buckets", false);
+  CHECK(off.graph_layers == 8);
+  CHECK(off.nan_tokens + off.wrong_tokens > 0);
+}
+
+TEST_CASE("validate: missing ranks and refusals") {
+  CHECK(count(validated("fault_missing_rank", true), CheckKind::missing) == 1);
+  CHECK(count(validated("fault_dead_rank", false), CheckKind::missing) == 1);
+  CHECK(count(validated("verify_over_cap", true), CheckKind::refusal) == 1);
+  CHECK(count(validated("double_count", true, Flaw::none, "pr25907"), CheckKind::refusal) == 1);
+  CHECK(count(validated("fault_max_num_tokens", true), CheckKind::guard) == 1);
+  CHECK(count(validated("fault_payload_bytes", true), CheckKind::guard) == 1);
+  CHECK(validated("fault_payload_bytes", false).result == CheckResult::skipped);
+  CHECK(validated("skip_all_gather", true, Flaw::none, "pr30450").result == CheckResult::skipped);
+}
+
+TEST_CASE("validate: a device that departs from the simulator fails, and the check says which") {
+  const struct {
+    const char* scenario;
+    bool guard;
+    Flaw flaw;
+    CheckKind kind;
+  } rows[] = {{"idle_rank", true, Flaw::byte_in_slice, CheckKind::receive},
+              {"idle_rank", true, Flaw::byte_in_output, CheckKind::output},
+              {"collapse", false, Flaw::byte_in_slice, CheckKind::receive},
+              {"collapse", true, Flaw::no_guard, CheckKind::guard},
+              {"verify_over_cap", true, Flaw::no_refusal, CheckKind::refusal},
+              {"fault_missing_rank", true, Flaw::no_timeout, CheckKind::missing}};
+  for (const auto& row : rows) {
+    const ScenarioValidation one = validated(row.scenario, row.guard, row.flaw);
+    INFO(validations_as_text(std::span(&one, 1), false));
+    CHECK(one.result == CheckResult::failed);
+    CHECK(count(one, row.kind, CheckResult::failed) >= 1);
+  }
+}
+
+TEST_CASE("validate: JSON") {
+  const std::vector<ScenarioValidation> all = {validated("idle_rank", true), validated("fault_payload_bytes", false)};
+  const auto json = validations_as_json(all, "cuda");
+  CHECK(json["summary"]["passed"] == 1);
+  CHECK(json["summary"]["skipped"] == 1);
+  CHECK(json["scenarios"][0]["checks"]["receive"]["passed"] == 6);
+  CHECK(json["scenarios"][1]["remarks"][0]["result"] == "skipped");
+}
+
+TEST_CASE("validate: the command line, and a program or machine without CUDA") {
+  const std::string file = std::string(A2ASIM_SOURCE_DIR) + "/sim/scenarios/idle_rank.yaml";
+  const auto refused = [](const Outcome& outcome, const char* part) {
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == kUnusableInput);
+    CHECK(outcome.out.empty());
+    CHECK(std::ranges::count(outcome.err, '\n') == 1);
+    CHECK(outcome.err.find(part) != std::string::npos);
+  };
+  refused(run({"validate"}), "name one or more files");
+  refused(run({"validate", file, "--device", "tpu"}), "--device");
+  refused(run({"validate", file, "--guard", "maybe"}), "--guard");
+  refused(run({"validate", file, "--ranks-per-gpu", "0"}), "--ranks-per-gpu");
+  refused(run({"validate", "/nowhere.yaml"}), "nowhere");
+  if (const auto device = cuda_devices(0, std::chrono::milliseconds(300)); !device) {
+    refused(run({"validate", file}), "CUDA");
+  } else {
+    CHECK(run({"validate", file}).exit_code == kNothingWrong);
+  }
+}
+
+}  // namespace
+}  // namespace a2asim
