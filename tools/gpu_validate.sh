@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in one command: conformance and GPU tests, all shipped scenarios on both backends,
+# compute-sanitizer, benchmark. The last line counts what passed, failed and was skipped.
+#   tools/gpu_validate.sh                 builds with the cuda preset first, where nvcc and cmake are found
+#   tools/gpu_validate.sh --bin DIR       no build: takes the programs from anywhere under DIR
+#   tools/gpu_validate.sh --quick         without compute-sanitizer and with one benchmark configuration
+#   tools/gpu_validate.sh --no-benchmark  without the benchmark
+# Exit code: 0 if nothing failed (skipping is no failure), 1 if something did, 2 if it cannot start.
+set -uo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+bin="" quick=no benchmark=yes
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --bin) bin=${2:?--bin needs a folder}; shift 2 ;;
+    --quick) quick=yes; shift ;;
+    --no-benchmark) benchmark=no; shift ;;
+    *) sed -n '2,9p' "$0" >&2; exit 2 ;;
+  esac
+done
+passed=0 failed=0 skipped=0
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+say() { printf '\n== %s\n' "$*"; }
+skip() { printf 'SKIPPED: %s\n' "$*"; skipped=$((skipped + 1)); }
+fail() { printf 'FAILED: %s\n' "$*"; failed=$((failed + 1)); }
+# add PASSED FAILED SKIPPED
+add() { passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3)); }
+summary() { printf '\ngpu_validate: %d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"; }
+find_program() { find "$bin" -type f -name "$1" -perm -u+x 2>/dev/null | head -n 1; }
+
+# run NAME COMMAND..: output to the terminal and to $log; sets $code and $seconds
+run() {
+  local name=$1 start=$SECONDS
+  shift
+  say "$name"
+  "$@" 2>&1 | tee "$log"
+  code=${PIPESTATUS[0]} seconds=$((SECONDS - start))
+}
+
+# One step, one count: exit code 0 is a pass, 2 (no device, no backend) a skip, anything else a failure.
+step() {
+  run "$@"
+  case $code in
+    0) passed=$((passed + 1)) ;;
+    2) skip "$1: exit code 2, see above" ;;
+    *) fail "$1 (exit code $code)" ;;
+  esac
+  printf '%s: %d s\n' "$1" "$seconds"
+}
+
+# A doctest program counts its test cases; one that prints "SKIPPED: why" has passed nothing.
+doctest() {
+  run "$@"
+  local line skips
+  line=$(grep -a '^\[doctest\] test cases:' "$log" | tail -n 1)
+  skips=$(grep -ac '^SKIPPED: ' "$log")
+  if [[ $line =~ \|\ *([0-9]+)\ passed\ \|\ *([0-9]+)\ failed ]] && [ "${BASH_REMATCH[1]}" -ge "$skips" ]; then
+    add $((BASH_REMATCH[1] - skips)) "${BASH_REMATCH[2]}" "$skips"
+    [ "$code" = 0 ] || [ "${BASH_REMATCH[2]}" -gt 0 ] || fail "$1 (exit code $code)"
+  else
+    fail "$1: no count of test cases (exit code $code)"
+  fi
+  printf '%s: %d s\n' "$1" "$seconds"
+}
+
+# a2asim validate counts scenarios, with the guard on and off.
+validate() {
+  run "$@"
+  if [ "$code" = 2 ]; then
+    skip "$1: exit code 2, see above"
+  elif [[ $(tail -n 1 "$log") =~ ^validate:\ ([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+    add "${BASH_REMATCH[@]:1:3}"
+  else
+    fail "$1: no count of scenarios (exit code $code)"
+  fi
+  printf '%s: %d s\n' "$1" "$seconds"
+}
+
+if [ -z "$bin" ]; then
+  if command -v nvcc >/dev/null && command -v cmake >/dev/null; then
+    bin=$root/build/cuda
+    say "Build: build/cuda"
+    (cd "$root" && cmake --preset cuda &&
+      cmake --build --preset cuda --target conformance_tests gpu_tests a2asim a2asim-bench-gpu) || exit 2
+  else
+    printf 'gpu_validate.sh: no nvcc or no cmake here; build elsewhere and give --bin DIR\n' >&2
+    exit 2
+  fi
+fi
+if ! nvidia-smi -L; then
+  skip "everything: there is no GPU"
+  summary
+  exit 0
+fi
+conformance=$(find_program conformance_tests) tests=$(find_program gpu_tests)
+program=$(find_program a2asim) bench=$(find_program a2asim-bench-gpu)
+
+cuda_arm=(-tc='conformance cuda: *')
+if [ -n "$conformance" ]; then
+  doctest "conformance" "$conformance" "${cuda_arm[@]}"
+else
+  skip "conformance: no program conformance_tests under $bin"
+fi
+if [ -n "$tests" ]; then doctest "GPU tests" "$tests"; else skip "GPU tests: no program gpu_tests under $bin"; fi
+
+if [ -n "$program" ]; then
+  scenarios=("$root"/sim/scenarios/*.yaml)
+  validate "validate: all ranks in one launch" "$program" validate "${scenarios[@]}" --device cuda
+  validate "validate: a launch a rank" "$program" validate "${scenarios[@]}" --device cuda --ranks-per-gpu 1
+else
+  skip "validate: no program a2asim under $bin"
+fi
+
+if [ "$quick" = yes ]; then
+  skip "compute-sanitizer: --quick"
+elif ! command -v compute-sanitizer >/dev/null; then
+  skip "compute-sanitizer: not found"
+else
+  # It runs one kernel at a time, so tests whose launches wait for each other leave themselves out; and it is slow, so
+  # the conformance cases of many megabytes are left out here.
+  export A2ASIM_SERIAL_LAUNCHES=1
+  large='*SINGLE_GPU*,*MULTI_RANK*,*LARGER_PAYLOADS*,*COMBINE*,*132 tokens*'
+  for tool in memcheck racecheck synccheck initcheck; do
+    check=(compute-sanitizer --tool "$tool" --error-exitcode 1)
+    [ -n "$conformance" ] && step "$tool: conformance" "${check[@]}" "$conformance" "${cuda_arm[@]}" -tce="$large"
+    [ -n "$tests" ] && step "$tool: GPU tests" "${check[@]}" "$tests"
+  done
+  unset A2ASIM_SERIAL_LAUNCHES
+fi
+
+if [ "$benchmark" = no ]; then
+  skip "benchmark: --no-benchmark"
+elif [ -z "$bench" ]; then
+  skip "benchmark: no program a2asim-bench-gpu under $bin"
+elif [ "$quick" = yes ]; then
+  step "benchmark (one configuration)" "$bench" --only 2
+else
+  step "benchmark" "$bench"
+fi
+
+summary
+[ "$failed" -eq 0 ]
