@@ -318,6 +318,7 @@ Result<void> CudaAllToAll::finish() {
     }
     auto ok = report(device);
     if (!ok && first) first = ok;
+    else if (!ok) first.error().message += "; " + ok.error().message;  // each launch speaks for its own ranks
   }
   return first;
 }
