@@ -57,7 +57,7 @@ Shares draw_shares(const Space& space, std::string_view generation) {
 
 }  // namespace
 
-TEST_CASE("generators: worlds are valid, idle, unequal and at edges in the shares that they are for") {
+TEST_CASE("generators: worlds are valid and idle and unequal and at edges as often as they should") {
   for (const Generation& generation : generations()) {
     CAPTURE(generation.name);
     const Shares shares = draw_shares(random_space(), generation.name);
@@ -75,7 +75,7 @@ TEST_CASE("generators: worlds are valid, idle, unequal and at edges in the share
   }
 }
 
-TEST_CASE("generators: backends of fixed capacity and every kind of fault are drawn, and can be read back") {
+TEST_CASE("generators: every backend of fixed capacity and every kind of fault is drawn and read back") {
   std::map<std::string, int> backends;
   std::map<FaultKind, int> faults;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
@@ -93,7 +93,7 @@ TEST_CASE("generators: backends of fixed capacity and every kind of fault are dr
   for (const auto& [kind, times] : faults) CHECK(times > 20);
 }
 
-TEST_CASE("shrinking: every smaller world is valid and smaller, and shrinking ends") {
+TEST_CASE("shrinking: every smaller world is valid and smaller; it ends") {
   std::int64_t candidates = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     RandomChoice choose(seed);
@@ -113,7 +113,8 @@ TEST_CASE("shrinking: every smaller world is valid and smaller, and shrinking en
   CHECK(candidates > 10'000);
 }
 
-TEST_CASE("the canary fails, is shrunk to a smallest world, and its report can be replayed") {
+// A law that no world keeps: it fails, is shrunk to a smallest world, and its report can be replayed.
+TEST_CASE("random: canary") {
   Marks marks;
   const RunParams params;
   const RunResult result = run_random(canary_law(), "pr30450", params, marks);
@@ -124,7 +125,7 @@ TEST_CASE("the canary fails, is shrunk to a smallest world, and its report can b
   std::int64_t tokens = 0;
   for (const std::int64_t count : smallest.steps[0].tokens) tokens += count;
   CHECK(tokens == 3);
-  const std::string text = report(canary_law(), "pr30450", *result.failure, params);
+  const std::string text = report(canary_law(), "random", "pr30450", *result.failure, params);
   CHECK(text.find("seed 30242, drawn:\nname: world\n") != std::string::npos);
   const std::string last = text.substr(text.rfind('\n') + 1);
   CHECK(last == "reproduce: RC_PARAMS=\"seed=30242 max_success=100\" property_tests --test-case=\"random: canary\"");
@@ -133,7 +134,7 @@ TEST_CASE("the canary fails, is shrunk to a smallest world, and its report can b
   CHECK(*read == smallest);
 }
 
-TEST_CASE("the smallest witness of #29461 has two ranks, one step and graphs of two sizes") {
+TEST_CASE("the smallest witness of #29461 has two ranks and one step") {
   Marks marks;
   const RunResult result = run_random(law("agreement"), "pr29461", RunParams{}, marks);
   REQUIRE(result.failure.has_value());
@@ -143,7 +144,7 @@ TEST_CASE("the smallest witness of #29461 has two ranks, one step and graphs of 
   CHECK(result.failure->why.find("ranks differ: R [") != std::string::npos);
 }
 
-TEST_CASE("RC_PARAMS: what it means, and what is refused") {
+TEST_CASE("RC_PARAMS: what it means and what is refused") {
   CHECK(run_params(nullptr).wrong.empty());
   CHECK(run_params("").seed == 30242);
   CHECK(run_params("seed=7 max_success=12").seed == 7);

@@ -53,11 +53,13 @@ std::string outputs_equal_the_oracle(const Scenario& world, Trial& trial);
 std::string reads_nothing_stale(const Scenario& world, Trial& trial);
 std::string fidelities_agree(const Scenario& world, Trial& trial);
 std::string one_digest(const Scenario& world, Trial& trial);
+std::string verdicts_are_plain(const Scenario& world, Trial& trial);
 std::string consequences_have_causes(const Scenario& world, Trial& trial);
 // laws_alltoall.cpp: one all-to-all against plain loops
 std::string conserves_tokens(const Scenario& world, Trial& trial);
 std::string renaming_experts_changes_nothing(const Scenario& world, Trial& trial);
 std::string replay_equals_eager(const Scenario& world, Trial& trial);
+std::string missing_ranks_are_named(const Scenario& world, Trial& trial);
 // laws_text.cpp
 std::string texts_are_stable(const Scenario& world, Trial& trial);
 // Proves that the harness can fail.

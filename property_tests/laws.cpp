@@ -45,6 +45,8 @@ const std::vector<Law>& all_laws() {
       {"no stale read", "no row read is stale, misplaced, torn or unwritten", reads_nothing_stale, random_space,
        {small_space, small_sequences}, kStaleRows},
       {"fidelities", "integers, tags and bytes tell the same", fidelities_agree, random_space, {small_sequences}, {}},
+      {"verdicts", "the cluster's verdict is what the sizes say, counted plainly", verdicts_are_plain, random_space,
+       {small_space}, {}},
       {"digest", "two runs of one world have one digest", one_digest, random_space_with_faults, {}, {}},
       {"causes", "whatever fault: a wrong output has a cause that is named", consequences_have_causes,
        random_space_with_faults, {}, {}},
@@ -53,6 +55,8 @@ const std::vector<Law>& all_laws() {
       {"renamed experts", "other names of experts within a rank change nothing", renaming_experts_changes_nothing,
        random_space, {}, {}},
       {"graphs", "capture then replay leaves the bytes of an eager run", replay_equals_eager, random_space, {}, {}},
+      {"missing ranks", "an absent rank is waited for by name; a masked one is left out", missing_ranks_are_named,
+       random_space, {}, {}},
       {"texts", "what is printed is read again; any bytes give a value or one clear error", texts_are_stable,
        random_space_with_faults, {}, {}},
   };

@@ -284,6 +284,33 @@ std::string renaming_experts_changes_nothing(const Scenario& world, Trial&) {
   return "";
 }
 
+// In the last round rank `gone` makes no call; before it all do.
+std::string missing_ranks_are_named(const Scenario& world, Trial&) {
+  const AllToAllConfig config = config_of(world);
+  if (config.ep_size < 2) return "";
+  const std::vector<Round> rounds = rounds_of(world, config);
+  const int gone = static_cast<int>(world.seed) % config.ep_size;
+  Bench waiting(config), masked(config);
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    const bool last = i + 1 == rounds.size();
+    const std::int64_t runtime_max = largest_count(rounds[i]);
+    waiting.sim->set_absent(last ? std::uint64_t{1} << gone : 0);
+    masked.sim->set_absent(last ? std::uint64_t{1} << gone : 0);
+    if (last) masked.sim->clear_findings();
+    if (last) masked.sim->set_active_rank_mask(~(std::uint64_t{1} << gone));
+    const auto stuck = waiting.run(rounds[i], runtime_max);
+    if (stuck.has_value() == last) return last ? "nobody waits for an absent rank" : stuck.error().message;
+    if (last && stuck.error().message.find(fmt::format("waits for rank {}", gone)) == std::string::npos)
+      return "it is not said who is waited for: " + stuck.error().message;
+    if (auto ok = masked.run(rounds[i], runtime_max); !ok) return "a masked rank is waited for: " + ok.error().message;
+  }
+  for (int rank = 0; rank < config.ep_size; ++rank)
+    if (rounds.size() == 1 && masked.sim->recv_counter(gone, rank) != 0) return "a masked rank is sent tokens";
+  for (const Finding& found : masked.sim->findings())
+    if (found.severity == Severity::error) return "a round with a masked rank: " + describe(found);
+  return masked.outputs[static_cast<std::size_t>(gone)].empty() ? "" : "a masked rank has outputs";
+}
+
 std::string replay_equals_eager(const Scenario& world, Trial&) {
   const AllToAllConfig config = config_of(world);
   Bench eager(config), graph(config);

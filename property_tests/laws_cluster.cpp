@@ -98,6 +98,43 @@ std::string fidelities_agree(const Scenario& world, Trial& trial) {
   return "";
 }
 
+namespace {
+
+// The verdict of a step from the decisions alone, rank by rank.
+Verdict plain_verdict(std::span<const RankDecision> decisions, std::int64_t cap, bool launches) {
+  std::int64_t all = 0, refuse = 0, over = 0, gather = 0, overflow = 0;
+  std::int64_t least = 0, most = 0;
+  for (const RankDecision& decision : decisions) {
+    if (!decision.participates) continue;
+    const bool gathers = decision.sizing.branch == SizingBranch::allgather_prefill;
+    const std::int64_t r = decision.sizing.runtime_max_tokens_per_rank;
+    ++all;
+    gather += gathers ? 1 : 0;
+    if (!gathers && r > cap) ++over;
+    else if (decision.raised || (!gathers && (!launches || r < 1))) ++refuse;
+    if (gathers || (decision.raised && r <= cap)) continue;
+    least = most == 0 ? r : std::min(least, r);
+    most = std::max(most, r);
+    overflow += std::max<std::int64_t>(decision.rows, !decision.replay && decision.sizing.has_dummy_token ? 1 : 0) > r;
+  }
+  if (all == 0) return Verdict::agrees;
+  if (refuse == all) return Verdict::rejected;
+  if (least != most || refuse != 0 || (gather != 0 && gather != all) || (over != 0 && over != all))
+    return Verdict::disagrees;
+  return over != 0 || overflow != 0 ? Verdict::over_capacity : Verdict::agrees;
+}
+
+}  // namespace
+
+std::string verdicts_are_plain(const Scenario& world, Trial& trial) {
+  return for_each_outcome(world, Fidelity::geometry, trial, [](const Cluster& cluster, const StepOutcome& outcome) {
+    const Deployment& deployment = cluster.deployment();
+    const Verdict plain = plain_verdict(cluster.decisions(), deployment.max_num_tokens, !deployment.launch_error);
+    return outcome.verdict == plain ? std::string()
+                                    : fmt::format("the cluster says {}, its sizes say {}", name(outcome.verdict), name(plain));
+  });
+}
+
 std::string one_digest(const Scenario& world, Trial&) {
   ReplayOptions options;
   options.fidelity = Fidelity::numeric;

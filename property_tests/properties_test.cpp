@@ -30,7 +30,7 @@ void judge(const Law& law, std::string_view generation, const RunParams& params,
     if (result.failure)
       fmt::print("  {} breaks it, found in case {}: {}\n", generation, result.failure->cases, result.failure->why);
   } else if (result.failure) {
-    FAIL_CHECK(report(law, generation, *result.failure, params));
+    FAIL_CHECK(report(law, "random", generation, *result.failure, params));
   }
 }
 
@@ -54,11 +54,13 @@ TEST_CASE("random: static caps") { judge_all("static caps"); }
 TEST_CASE("random: oracle") { judge_all("oracle"); }
 TEST_CASE("random: no stale read") { judge_all("no stale read"); }
 TEST_CASE("random: fidelities") { judge_all("fidelities"); }
+TEST_CASE("random: verdicts") { judge_all("verdicts"); }
 TEST_CASE("random: digest") { judge_all("digest"); }
 TEST_CASE("random: causes") { judge_all("causes"); }
 TEST_CASE("random: conservation") { judge_all("conservation"); }
 TEST_CASE("random: renamed experts") { judge_all("renamed experts"); }
 TEST_CASE("random: graphs") { judge_all("graphs"); }
+TEST_CASE("random: missing ranks") { judge_all("missing ranks"); }
 TEST_CASE("random: texts") { judge_all("texts"); }
 
 }  // namespace a2asim::props

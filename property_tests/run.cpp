@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
-#include <sstream>
+#include <unordered_map>
 
 #include "sim/scenario_writer.h"
 
@@ -29,6 +29,13 @@ rc::Gen<Scenario> worlds(const Space& space, std::string_view generation) {
     });
   });
 }
+
+// Its default listener tells of every failure, also of those that are wanted, with a seed of its own.
+struct SilentListener final : rc::detail::TestListener {
+  void onTestCaseFinished(const rc::detail::CaseDescription&) override {}
+  void onShrinkTried(const rc::detail::CaseDescription&, bool) override {}
+  void onTestFinished(const rc::detail::TestMetadata&, const rc::detail::TestResult&) override {}
+};
 
 // rapidcheck writes what it found as text; the values are kept here.
 struct Watch {
@@ -77,6 +84,7 @@ RunResult run_random(const Law& law, std::string_view generation, const RunParam
   Workbench bench;
   Trial trial{bench, marks};
   Watch watch;
+  SilentListener listener;
   const Space space = law.random();
   rc::detail::TestParams test;
   test.seed = params.seed;
@@ -89,7 +97,8 @@ RunResult run_random(const Law& law, std::string_view generation, const RunParam
         if (!why.empty()) watch.failed(world, why);
         RC_ASSERT(why.empty());
       },
-      rc::detail::TestMetadata{std::string(law.name), std::string(law.name)}, test);
+      rc::detail::TestMetadata{std::string(law.name), std::string(law.name)}, test,
+      listener, std::unordered_map<std::string, rc::detail::Reproduce>{});
   const bool passed = result.is<rc::detail::SuccessResult>();
   A2ASIM_INVARIANT(passed == !watch.failure, "rapidcheck and the law judge alike");
   return {watch.cases, std::move(watch.failure)};
@@ -111,16 +120,17 @@ RunResult run_exhaustive(const Law& law, const Space& space, std::string_view ge
   return result;
 }
 
-std::string report(const Law& law, std::string_view generation, const Failure& failure, const RunParams& params) {
+std::string report(const Law& law, std::string_view run, std::string_view generation, const Failure& failure,
+                   const RunParams& params) {
   const std::string path = file_name(law, generation);
   std::error_code ignored;
   std::filesystem::create_directories("property_failures", ignored);
   std::ofstream(path) << to_yaml(failure.smallest);
   return fmt::format(
-      "PROPERTY FAILED: {} | {} | case {}\n({})\nseed {}, drawn:\n{}\nsmallest: {}\n{}\nwritten to {}: a2asim replay {}\n"
-      "reproduce: RC_PARAMS=\"seed={} max_success={}\" property_tests --test-case=\"random: {}\"",
-      law.name, generation, failure.cases, law.says, params.seed, to_yaml(failure.drawn), failure.why, to_yaml(failure.smallest),
-      std::filesystem::absolute(path).string(), path, params.seed, params.max_success, law.name);
+      "PROPERTY FAILED: {} | {} | case {}\n({})\nseed {}, drawn:\n{}\nsmallest: {}\n{}\nwritten to {}\n"
+      "reproduce: RC_PARAMS=\"seed={} max_success={}\" property_tests --test-case=\"{}: {}\"",
+      law.name, generation, failure.cases, law.says, params.seed, to_yaml(failure.drawn), failure.why,
+      to_yaml(failure.smallest), std::filesystem::absolute(path).string(), params.seed, params.max_success, run, law.name);
 }
 
 }  // namespace a2asim::props

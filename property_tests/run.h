@@ -35,6 +35,8 @@ RunResult run_random(const Law& law, std::string_view generation, const RunParam
 RunResult run_exhaustive(const Law& law, const Space& space, std::string_view generation, Marks& marks);
 
 // Seed and drawn world first, then the smallest one as a file that `a2asim replay` reads, the line that reproduces last.
-std::string report(const Law& law, std::string_view generation, const Failure& failure, const RunParams& params);
+// `run`: "random" or "exhaustive", how its test case begins.
+std::string report(const Law& law, std::string_view run, std::string_view generation, const Failure& failure,
+                   const RunParams& params);
 
 }  // namespace a2asim::props

@@ -61,6 +61,7 @@ class Smaller {
         step.tokens.resize(static_cast<std::size_t>(left));
         if (step.mode.size() > 1) step.mode.resize(static_cast<std::size_t>(left));
       }
+      if (left == 1) without_dp_attention(parallel);
     }
     parallel.tp_size = ranks;
     const bool divides = world.model.num_experts % before == 0;
@@ -71,6 +72,13 @@ class Smaller {
       if (fault.rank) fault.rank = std::min(*fault.rank, ranks - 1);
       fault.source = std::min(fault.source, parallel.attn_dp_size() - 1);
     }
+  }
+
+  static void without_dp_attention(Parallel& parallel) {
+    parallel.enable_dp_attention.reset();
+    parallel.enable_dp_lm_head.reset();
+    parallel.moe_dense_tp_size.reset();
+    parallel.dp_size.reset();
   }
 
   void fewer_ranks() {
