@@ -54,6 +54,7 @@ Decider::Decider(const Deployment& deployment)
   logprob_counts_.resize(dp_ranks_);
   lists_.resize(dp_ranks_ * dp_ranks_);
   original_.resize(dp_ranks_);
+  list_owner_.resize(dp_ranks_);
   list_sizes_.resize(dp_ranks_);
   decisions_.resize(dp_ranks_ * ranks_per_replica_);
   if (deployment.leftover == LeftoverList::captured && !deployment.capture_bs.empty())
@@ -98,12 +99,13 @@ std::span<std::int64_t> Decider::list_of(std::size_t dp_rank, const RankFault* f
     if (size == dp_ranks_ && source < size) storage[source] = fault->corrupt_value;
     if (size == 1 && source == dp_rank) storage[0] = fault->corrupt_value;
   }
+  list_owner_[dp_rank] = dp_rank;
   list_sizes_[dp_rank] = size;
   return storage.first(size);
 }
 
 std::optional<std::span<const std::int64_t>> Decider::dp_global(std::size_t dp_rank) const {
-  if (list_sizes_[dp_rank] > 0) return std::span(&lists_[dp_rank * dp_ranks_], list_sizes_[dp_rank]);
+  if (list_sizes_[dp_rank] > 0) return list(dp_rank);
   if (!leftover_.empty()) return std::span<const std::int64_t>(leftover_);
   return std::nullopt;
 }
@@ -147,8 +149,6 @@ bool Decider::decide_replay(std::size_t dp_rank, const RankBatch& batch, GraphCh
 void Decider::decide_eager(std::size_t dp_rank, const RankFault* fault, RankDecision& decision) {
   const std::span<std::int64_t> list(&lists_[dp_rank * dp_ranks_], list_sizes_[dp_rank]);
   const std::int64_t own_tokens = decision.rows;  // not padded yet
-  const bool by_cp = decision.is_extend && deployment_.topology.attn_cp_size > 1;
-  const std::int64_t scatter = deployment_.topology.attn_tp_size * (by_cp ? deployment_.topology.attn_cp_size : 1);
   std::int64_t padded = own_tokens;
   if (!list.empty()) {
     scale_global_num_tokens(list, width_of(decision.mode == ForwardMode::idle ? step_mode_ : decision.mode,
@@ -162,7 +162,19 @@ void Decider::decide_eager(std::size_t dp_rank, const RankFault* fault, RankDeci
   } else if (deployment_.leftover == LeftoverList::unassigned && deployment_.require_mlp_sync) {
     decision.raised = Error{ErrorKind::attribute_error, "the token list was never assigned: no all-gather, no capture"};
   }
-  decision.rows = (padded + scatter - 1) / scatter;
+  decision.rows = scattered_rows(padded, decision.is_extend);
+}
+
+// Rows of one rank of the replica.
+std::int64_t Decider::scattered_rows(std::int64_t padded_tokens, bool is_extend) const {
+  const bool by_cp = is_extend && deployment_.topology.attn_cp_size > 1;
+  const std::int64_t scatter = deployment_.topology.attn_tp_size * (by_cp ? deployment_.topology.attn_cp_size : 1);
+  return (padded_tokens + scatter - 1) / scatter;
+}
+
+std::size_t Decider::bucket_index(std::int64_t bucket) const {
+  return static_cast<std::size_t>(std::ranges::lower_bound(deployment_.capture_bs, bucket) -
+                                  deployment_.capture_bs.begin());
 }
 
 // Fills the entries of all expert-parallel ranks of one replica, R included.
@@ -171,11 +183,7 @@ void Decider::spread(std::size_t dp_rank, const RankDecision& decision, std::int
   view.dp_global = dp_global(dp_rank);
   view.rows = decision.rows;
   view.extend = decision.is_extend;
-  std::size_t bucket = 0;
-  if (decision.replay)
-    bucket = static_cast<std::size_t>(std::lower_bound(deployment_.capture_bs.begin(), deployment_.capture_bs.end(),
-                                                       decision.bucket) -
-                                      deployment_.capture_bs.begin());
+  const std::size_t bucket = decision.replay ? bucket_index(decision.bucket) : 0;
   for (std::size_t i = 0; i < ranks_per_replica_; ++i) {
     const std::size_t rank = dp_rank * ranks_per_replica_ + i;
     RankDecision& out = decisions_[rank];
@@ -204,6 +212,43 @@ void Decider::spread(std::size_t dp_rank, const RankDecision& decision, std::int
   }
 }
 
+// Of a rank that has the gathered list and no fault. A rank that may not replay never asks for a bucket, and eager steps
+// that extend count one token a request: then the mode is no part of the kind.
+Decider::Kind Decider::kind_of(std::size_t dp_rank, GraphChoice graph, const RankDecision& decision) const {
+  const bool wished = graph == GraphChoice::replay;
+  Kind kind;
+  kind.is_extend = decision.is_extend;
+  kind.may_replay = graph != GraphChoice::eager && !deployment_.capture_bs.empty() && is_cuda_graph(decision.mode) &&
+                    (wished || synced_[dp_rank].can_run_dp_cuda_graph.value_or(false));
+  kind.width_tokens = width_of(decision.mode == ForwardMode::idle ? step_mode_ : decision.mode,
+                               decision.is_extend && !kind.may_replay);
+  return kind;
+}
+
+// Takes over what the leader worked out. False: the rule has to be asked for this rank (another number of rows, or the
+// leader's raised, or it is a user's own, which sees ep_rank); the list is shared all the same.
+bool Decider::follow(std::size_t dp_rank, const RankDecision& decision, std::int64_t real_tokens) {
+  const RankDecision& lead = decisions_[leader_->dp_rank * ranks_per_replica_];
+  const bool same_rows = lead.replay || list(dp_rank)[dp_rank] == list(dp_rank)[leader_->dp_rank];
+  if (!lead.replay && (!same_rows || lead.raised || deployment_.rule)) return false;
+  for (std::size_t i = 0; i < ranks_per_replica_; ++i) {
+    const std::size_t rank = dp_rank * ranks_per_replica_ + i;
+    RankDecision& out = decisions_[rank];
+    out.participates = true;
+    out.replay = lead.replay;
+    out.is_extend = decision.is_extend;
+    out.mode = decision.mode;
+    out.bucket = lead.bucket;
+    out.rows = lead.rows;
+    const std::int64_t before = static_cast<std::int64_t>(i) * lead.rows;
+    out.real_rows = std::clamp<std::int64_t>(real_tokens - before, 0, lead.rows);
+    out.sizing = lead.replay ? deployment_.baked_at(leader_->bucket_index, rank) : lead.sizing;
+    out.exceeds_cap = out.sizing.runtime_max_tokens_per_rank > deployment_.max_num_tokens;
+    out.raised.reset();
+  }
+  return true;
+}
+
 void Decider::decide_rank(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph, const RankFault* fault) {
   const MlpSyncResult& synced = synced_[dp_rank];
   RankDecision decision;
@@ -220,12 +265,24 @@ void Decider::decide_rank(std::size_t dp_rank, const RankBatch& batch, GraphChoi
     return;
   }
   const std::int64_t real_tokens = has_work(batch) ? batch.count * width_of(decision.mode, decision.is_extend) : 0;
+  const bool can_share = fault == nullptr && deployment_.require_mlp_sync && synced.token_list == TokenList::global;
+  const Kind kind = can_share ? kind_of(dp_rank, graph, decision) : Kind{};
+  if (can_share && leader_ && leader_->kind == kind) {
+    list_owner_[dp_rank] = leader_->dp_rank;
+    list_sizes_[dp_rank] = dp_ranks_;
+    if (follow(dp_rank, decision, real_tokens)) return;
+    decision.rows = scattered_rows(local_padded_num_tokens(list(dp_rank), dp_rank), decision.is_extend);
+    spread(dp_rank, decision, real_tokens);
+    return;
+  }
   list_of(dp_rank, fault);
   if (!decide_replay(dp_rank, batch, graph, fault, decision)) {
     decision.rows = real_tokens;
     decide_eager(dp_rank, fault, decision);
   }
+  const bool leads = can_share && !leader_ && !decision.raised;
   spread(dp_rank, decision, real_tokens);
+  if (leads) leader_ = {kind, dp_rank, decision.replay ? bucket_index(decision.bucket) : 0};
 }
 
 std::span<const RankDecision> Decider::decide(std::span<const RankBatch> batches, GraphChoice graph,
@@ -233,6 +290,7 @@ std::span<const RankDecision> Decider::decide(std::span<const RankBatch> batches
   A2ASIM_INVARIANT(batches.size() == dp_ranks_, "one batch a data-parallel rank");
   A2ASIM_INVARIANT(faults.empty() || faults.size() == dp_ranks_, "faults: none, or one a data-parallel rank");
   sync(batches, faults);
+  leader_.reset();
   for (std::size_t rank = 0; rank < dp_ranks_; ++rank)
     decide_rank(rank, batches[rank], graph, faults.empty() ? nullptr : &faults[rank]);
   return decisions_;

@@ -69,8 +69,29 @@ class Decider {
                      RankDecision& decision);
   void decide_eager(std::size_t dp_rank, const RankFault* fault, RankDecision& decision);
   void spread(std::size_t dp_rank, const RankDecision& decision, std::int64_t real_tokens);
+  bool follow(std::size_t dp_rank, const RankDecision& decision, std::int64_t real_tokens);
+  std::int64_t scattered_rows(std::int64_t padded_tokens, bool is_extend) const;
+  std::size_t bucket_index(std::int64_t bucket) const;
   std::span<std::int64_t> list_of(std::size_t dp_rank, const RankFault* fault);
+  std::span<const std::int64_t> list(std::size_t dp_rank) const {
+    return {&lists_[list_owner_[dp_rank] * dp_ranks_], list_sizes_[dp_rank]};
+  }
   std::int64_t width_of(ForwardMode mode, bool is_extend) const;
+
+  // What, beside the gathered list, decides a rank's padding and bucket. Ranks of one kind come to the same, so the first
+  // of a step works it out and the others follow: otherwise a step would cost the square of the ranks.
+  struct Kind {
+    bool may_replay = false;
+    bool is_extend = false;
+    std::int64_t width_tokens = 1;
+    bool operator==(const Kind&) const = default;
+  };
+  struct Leader {
+    Kind kind;
+    std::size_t dp_rank = 0;
+    std::size_t bucket_index = 0;
+  };
+  Kind kind_of(std::size_t dp_rank, GraphChoice graph, const RankDecision& decision) const;
 
   const Deployment& deployment_;
   std::size_t dp_ranks_;
@@ -82,7 +103,9 @@ class Decider {
   std::vector<MLPSyncBatchInfo> infos_;
   std::vector<MlpSyncResult> synced_;
   std::vector<std::int64_t> counts_, previous_counts_, logprob_counts_;
-  std::vector<std::int64_t> lists_;            // [dp, dp]: the list each rank works on
+  std::vector<std::int64_t> lists_;            // [dp, dp]: the list each rank works on, unless it follows another
+  std::vector<std::size_t> list_owner_;        // [dp]: whose list it is
+  std::optional<Leader> leader_;               // of this step
   std::vector<std::int64_t> original_;         // [dp]: scratch, counts before the width
   std::vector<std::size_t> list_sizes_;        // [dp]: 0 = no list
   std::vector<std::int64_t> leftover_;         // see LeftoverList

@@ -24,6 +24,40 @@ TokenList token_list_of(const MlpSyncInputs& in) {
   return in.skip_all_gather ? TokenList::none : TokenList::global;
 }
 
+MLPSyncBatchInfo sync_info(const MlpSyncRules& rules, const MlpSyncInputs& in, const std::optional<LocalBatch>& batch) {
+  return {.num_tokens = num_tokens(batch),
+          .num_tokens_for_logprob = num_tokens_for_logprob(batch),
+          .can_cuda_graph = decode_graph_vote(in, batch),
+          .is_extend_in_batch = batch && is_extend(batch->forward_mode),
+          .local_can_run_tbo = false,
+          .local_forward_mode = batch ? batch->forward_mode : ForwardMode::idle,
+          .can_run_breakable_cuda_graph = rules.prefill_graph_vote != nullptr && rules.prefill_graph_vote(in, batch)};
+}
+
+MlpSyncResult finish(const MlpSyncRules& rules, const MlpSyncInputs& in, const std::optional<LocalBatch>& batch,
+                     const MLPSyncBatchInfo& own, const MlpSyncTotals& totals, std::int64_t dp_size) {
+  const bool skip = skips_all_gather(rules, in, dp_size);
+  const bool needs_idle_batch =
+      skip ? rules.needs_idle_batch_on_skip_alone || (dp_size > 1 && !in.dwdp) : totals.max_num_tokens > 0;
+  MlpSyncResult result;
+  result.idle_batch_created = needs_idle_batch && (!batch || batch->forward_mode == ForwardMode::prebuilt);
+  result.has_batch = batch.has_value() || result.idle_batch_created;
+  result.has_gathered_batch = result.has_batch;
+  if (!result.has_batch) return result;
+  result.forward_mode = batch ? batch->forward_mode : ForwardMode::idle;
+  // The scheduler itself sets the flag of its own batch; a fresh idle batch has none until the exchange writes it.
+  if (!result.idle_batch_created) result.is_extend_in_batch = own.is_extend_in_batch;
+  if (rules.updates_only_with_idle_need && !needs_idle_batch) return result;
+
+  result.token_list = token_list_of(in);
+  if (!skip) result.is_extend_in_batch = totals.is_extend_in_batch;
+  result.can_run_dp_cuda_graph = skip ? own.can_cuda_graph : totals.can_cuda_graph;
+  if (rules.prefill_graph_vote != nullptr)
+    result.can_run_dp_breakable_cuda_graph =
+        skip ? own.can_run_breakable_cuda_graph : totals.can_run_breakable_cuda_graph;
+  return result;
+}
+
 }  // namespace
 
 MlpSyncRow to_row(const MLPSyncBatchInfo& info) {
@@ -68,13 +102,7 @@ Result<void> check_local_batch(const std::optional<LocalBatch>& batch) {
 
 MLPSyncBatchInfo local_sync_info(const MlpSyncRules& rules, const MlpSyncInputs& in,
                                  const std::optional<LocalBatch>& batch) {
-  return {.num_tokens = num_tokens(batch),
-          .num_tokens_for_logprob = num_tokens_for_logprob(batch),
-          .can_cuda_graph = decode_graph_vote(in, batch),
-          .is_extend_in_batch = batch && is_extend(batch->forward_mode),
-          .local_can_run_tbo = false,
-          .local_forward_mode = batch ? batch->forward_mode : ForwardMode::idle,
-          .can_run_breakable_cuda_graph = rules.prefill_graph_vote != nullptr && rules.prefill_graph_vote(in, batch)};
+  return sync_info(rules, in, batch);
 }
 
 MlpSyncTotals gather_sync_info(std::span<const MLPSyncBatchInfo> infos, std::span<std::int64_t> global_num_tokens,
@@ -96,38 +124,19 @@ MlpSyncTotals gather_sync_info(std::span<const MLPSyncBatchInfo> infos, std::spa
 
 MlpSyncResult finish_sync(const MlpSyncRules& rules, const MlpSyncInputs& in, const std::optional<LocalBatch>& batch,
                           const MLPSyncBatchInfo& own, const MlpSyncTotals& totals, std::int64_t dp_size) {
-  const bool skip = skips_all_gather(rules, in, dp_size);
-  const bool needs_idle_batch =
-      skip ? rules.needs_idle_batch_on_skip_alone || (dp_size > 1 && !in.dwdp) : totals.max_num_tokens > 0;
-  MlpSyncResult result;
-  result.idle_batch_created = needs_idle_batch && (!batch || batch->forward_mode == ForwardMode::prebuilt);
-  result.has_batch = batch.has_value() || result.idle_batch_created;
-  result.has_gathered_batch = result.has_batch;
-  if (!result.has_batch) return result;
-  result.forward_mode = batch ? batch->forward_mode : ForwardMode::idle;
-  // The scheduler itself sets the flag of its own batch; a fresh idle batch has none until the exchange writes it.
-  if (!result.idle_batch_created) result.is_extend_in_batch = own.is_extend_in_batch;
-  if (rules.updates_only_with_idle_need && !needs_idle_batch) return result;
-
-  result.token_list = token_list_of(in);
-  if (!skip) result.is_extend_in_batch = totals.is_extend_in_batch;
-  result.can_run_dp_cuda_graph = skip ? own.can_cuda_graph : totals.can_cuda_graph;
-  if (rules.prefill_graph_vote != nullptr)
-    result.can_run_dp_breakable_cuda_graph =
-        skip ? own.can_run_breakable_cuda_graph : totals.can_run_breakable_cuda_graph;
-  return result;
+  return finish(rules, in, batch, own, totals, dp_size);
 }
 
 void mlp_sync(const MlpSyncRules& rules, const MlpSyncInputs& in,
               std::span<const std::optional<LocalBatch>> local_batches, const MlpSyncWorld& world) {
   A2ASIM_INVARIANT(world.infos.size() == local_batches.size() && world.results.size() == local_batches.size(),
                    "one entry a DP rank");
-  for (std::size_t i = 0; i < local_batches.size(); ++i) world.infos[i] = local_sync_info(rules, in, local_batches[i]);
+  for (std::size_t i = 0; i < local_batches.size(); ++i) world.infos[i] = sync_info(rules, in, local_batches[i]);
   const MlpSyncTotals totals =
       gather_sync_info(world.infos, world.global_num_tokens, world.global_num_tokens_for_logprob);
   const auto dp_size = static_cast<std::int64_t>(local_batches.size());
   for (std::size_t i = 0; i < local_batches.size(); ++i)
-    world.results[i] = finish_sync(rules, in, local_batches[i], world.infos[i], totals, dp_size);
+    world.results[i] = finish(rules, in, local_batches[i], world.infos[i], totals, dp_size);
 }
 
 }  // namespace a2asim

@@ -37,9 +37,20 @@ void choose(SizingDecision& decision, SizingBranch branch, std::int64_t tokens) 
 // From #25685 on: a list of one entry is only the local count, so it says nothing about the peers.
 bool has_global_list(const RankView& view) { return view.dp_global && view.dp_global->size() > 1; }
 
+// The list is not empty. Four maxima at a time, because each one waits for the one before it.
+std::int64_t max_of_list(std::span<const std::int64_t> list) {
+  std::array<std::int64_t, 4> most;
+  most.fill(list.front());
+  std::size_t i = 0;
+  for (; i + most.size() <= list.size(); i += most.size())
+    for (std::size_t lane = 0; lane < most.size(); ++lane) most[lane] = std::max(most[lane], list[i + lane]);
+  for (; i < list.size(); ++i) most[0] = std::max(most[0], list[i]);
+  return std::max(std::max(most[0], most[1]), std::max(most[2], most[3]));
+}
+
 void choose_list_or_rows(SizingDecision& decision, const RankView& view) {
   if (has_global_list(view))
-    choose(decision, SizingBranch::max_of_list, std::ranges::max(*view.dp_global));
+    choose(decision, SizingBranch::max_of_list, max_of_list(*view.dp_global));
   else
     choose(decision, SizingBranch::local_rows, decision.dispatched_rows);
 }
@@ -144,7 +155,7 @@ Decision sizing_pr14668(const RankView& view) {
   SizingDecision decision = with_dummy_token(view);
   if (view.dp_global && view.dp_global->empty()) return fail(ErrorKind::value_error, "max() arg is an empty sequence");
   if (view.dp_global)
-    choose(decision, SizingBranch::max_of_list, std::ranges::max(*view.dp_global));
+    choose(decision, SizingBranch::max_of_list, max_of_list(*view.dp_global));
   else
     choose(decision, SizingBranch::local_rows, decision.dispatched_rows);
   return decision;
