@@ -11,7 +11,7 @@
 namespace a2asim {
 namespace {
 
-constexpr std::int64_t kMaxCap_tokens = std::int64_t{1} << 30;  // keeps every product of workspace.h inside int64
+constexpr std::int64_t kMaxCap_tokens = std::int64_t{1} << 30;    // keeps every product of workspace.h inside int64
 constexpr std::int64_t kMaxMemory_bytes = std::int64_t{8} << 30;  // of all slices at numeric fidelity
 constexpr std::int64_t kFeedForwardInner = 16;
 
@@ -50,9 +50,11 @@ Cluster::Cluster(const Deployment& deployment, ClusterOptions options)
 
 Result<std::unique_ptr<Cluster>> Cluster::create(const Deployment& deployment, ClusterOptions options) {
   if (!deployment.uses_flashinfer) return unusable("cluster: no fixed-geometry all-to-all is in use");
-  if (!deployment.model) return unusable("cluster: the model's shape is not known; give experts, top_k and hidden_size");
+  if (!deployment.model)
+    return unusable("cluster: the model's shape is not known; give experts, top_k and hidden_size");
   if (deployment.topology.tp_size > kMaxRanks)
-    return unusable(fmt::format("cluster: {} ranks; an all-to-all has at most {}", deployment.topology.tp_size, kMaxRanks));
+    return unusable(
+        fmt::format("cluster: {} ranks; an all-to-all has at most {}", deployment.topology.tp_size, kMaxRanks));
   std::unique_ptr<Cluster> cluster(new Cluster(deployment, std::move(options)));
   if (auto ok = cluster->build(); !ok) return tl::unexpected(ok.error());
   return cluster;
@@ -84,8 +86,8 @@ Result<void> Cluster::make_configs() {
       // Its experts would read rows of another width than they compute with: only who wrote what can be followed.
       if (options_.fidelity == Fidelity::numeric) options_.fidelity = Fidelity::provenance;
     } else {
-      return unusable(fmt::format("payload_bytes: there is no payload {}; name 0 (hidden states), 1 (ids) or 2 (weights)",
-                                  fault.payload));
+      return unusable(fmt::format(
+          "payload_bytes: there is no payload {}; name 0 (hidden states), 1 (ids) or 2 (weights)", fault.payload));
     }
   }
   return {};
@@ -95,8 +97,8 @@ Result<void> Cluster::build() {
   const Generation& generation = *deployment_.generation;
   max_top_k_ = limits(generation.capacity.flashinfer).max_top_k;
   if (auto ok = make_configs(); !ok) return ok;
-  invalid_expert_id_ = invalid_token_expert_id(generation.sanitize, deployment_.args.moe_runner_backend,
-                                               configs_[0].num_experts);
+  invalid_expert_id_ =
+      invalid_token_expert_id(generation.sanitize, deployment_.args.moe_runner_backend, configs_[0].num_experts);
   const auto ranks = static_cast<std::size_t>(ep_size_);
   rows_.resize(ranks);
   runtime_max_.resize(ranks);
@@ -112,14 +114,15 @@ Result<void> Cluster::build() {
     memory_bytes += slice_bytes;
   }
   // Where every dispatch is refused there is nothing to carry.
-  const bool can_dispatch = !deployment_.launch_error && std::ranges::all_of(configs_, [](const AllToAllConfig& config) {
-                              return config.max_num_tokens > 0;
-                            });
+  const bool can_dispatch =
+      !deployment_.launch_error &&
+      std::ranges::all_of(configs_, [](const AllToAllConfig& config) { return config.max_num_tokens > 0; });
   if (options_.fidelity == Fidelity::geometry || !can_dispatch) return {};
   if (options_.fidelity == Fidelity::numeric && memory_bytes > kMaxMemory_bytes)
-    return unusable(fmt::format("the workspaces of {} ranks take {} MiB, more than {} MiB: use --fidelity provenance, or "
-                                "lower max_num_tokens (now {}) or hidden_size",
-                                ep_size_, memory_bytes >> 20, kMaxMemory_bytes >> 20, deployment_.max_num_tokens));
+    return unusable(
+        fmt::format("the workspaces of {} ranks take {} MiB, more than {} MiB: use --fidelity provenance, or "
+                    "lower max_num_tokens (now {}) or hidden_size",
+                    ep_size_, memory_bytes >> 20, kMaxMemory_bytes >> 20, deployment_.max_num_tokens));
   SimOptions sim;
   sim.fidelity = options_.fidelity;
   sim.findings_per_kind = options_.findings_per_kind;
@@ -148,7 +151,8 @@ std::span<const std::uint8_t> Cluster::tainted(int rank) const {
   return alltoall_ ? alltoall_->tainted(rank) : std::span<const std::uint8_t>{};
 }
 
-// Who does what: refusals of SGLang's rule and of FlashInfer's Python class (R <= cap) come before anything is launched.
+// Who does what: refusals of SGLang's rule and of FlashInfer's Python class (R <= cap) come before anything is
+// launched.
 void Cluster::classify(const StepInput& input, StepOutcome& outcome) {
   bool any = false;
   for (const RankDecision& decision : decisions_) any = any || decision.participates;
@@ -215,7 +219,10 @@ Phase Cluster::phase_now() const {
     any_extend = any_extend || decision.is_extend;
     any_verify = any_verify || decision.mode == ForwardMode::target_verify;
   }
-  return any_extend ? Phase::prefill : any_verify ? Phase::verify : any_replay ? Phase::graph_decode : Phase::eager_decode;
+  return any_extend   ? Phase::prefill
+         : any_verify ? Phase::verify
+         : any_replay ? Phase::graph_decode
+                      : Phase::eager_decode;
 }
 
 // The all-gatherv and reduce-scatterv of #35758: every row goes to every rank and back.
@@ -343,18 +350,22 @@ Result<void> Cluster::judge_outputs(int layer, std::uint64_t dead, StepOutcome& 
     where.layer = layer;
     where.phase = outcome.phase;
     where.rank = r;
-    if (!outcome.geometry.same_r || !outcome.geometry.same_layout) where.root = FindingKind::geometry_disagreement;
-    else if (outcome.geometry.receive_overflow != 0) where.root = FindingKind::receive_overflow;
+    if (!outcome.geometry.same_r || !outcome.geometry.same_layout)
+      where.root = FindingKind::geometry_disagreement;
+    else if (outcome.geometry.receive_overflow != 0)
+      where.root = FindingKind::receive_overflow;
     const auto own = std::span<const std::byte>(outputs_[at])
                          .first(static_cast<std::size_t>(real * config(r).combine_bytes_per_token()));
-    const auto bad = judge_output(config(r).combine_type, own, *reference, config(r).hidden_size, tolerance, where, log_);
+    const auto bad =
+        judge_output(config(r).combine_type, own, *reference, config(r).hidden_size, tolerance, where, log_);
     if (!bad) return tl::unexpected(bad.error());
     outcome.bad_tokens += *bad;
   }
   return {};
 }
 
-// Sizes and refusals are reported from the outcome, alike at every fidelity; of the all-to-all's own log the rows count.
+// Sizes and refusals are reported from the outcome, alike at every fidelity; of the all-to-all's own log the rows
+// count.
 void Cluster::keep_row_findings() {
   const FindingLog& all = alltoall_->log();
   constexpr FindingKind kRowKinds[] = {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten,
@@ -362,8 +373,7 @@ void Cluster::keep_row_findings() {
   std::vector<Finding> outputs(log_.findings().begin(), log_.findings().end());
   const auto bad = log_.counts();
   log_.clear();
-  for (const FindingKind kind : kRowKinds)
-    log_.add_count(kind, all.count_of(kind));
+  for (const FindingKind kind : kRowKinds) log_.add_count(kind, all.count_of(kind));
   for (const FindingKind kind : {FindingKind::nan_output, FindingKind::wrong_output})
     log_.add_count(kind, bad[static_cast<std::size_t>(kind)]);
   for (const Finding& found : all.findings()) {

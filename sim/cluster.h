@@ -1,7 +1,8 @@
-// The simulated cluster: one step of the scheduler on all ranks, from their batches to what the all-to-all does to them.
+// The simulated cluster: one step of the scheduler on all ranks, from their batches to what the all-to-all does to
+// them.
 //
-// Decisions are the Decider's, at every fidelity, and so is the judgement of sizes (check_geometry): who takes part, who
-// refuses, who waits for whom. Geometry fidelity stops there; the others then run every layer's dispatch, sanitize,
+// Decisions are the Decider's, at every fidelity, and so is the judgement of sizes (check_geometry): who takes part,
+// who refuses, who waits for whom. Geometry fidelity stops there; the others then run every layer's dispatch, sanitize,
 // experts and combine over the same memory as the steps before, so that what was left there is really there.
 //
 // R of a replayed graph is what capture baked (Deployment::baked): no rule runs at replay. Sanitizing and dummy tokens
@@ -58,16 +59,16 @@ struct StepOutcome {
   std::int64_t step = 0;
   Verdict verdict = Verdict::agrees;
   Phase phase = Phase::eager_decode;
-  bool stopped = false;             // somebody refuses, or waits for ever: nothing can follow
-  std::uint64_t group = 0;          // who should take part; 0: the step has no work
-  std::uint64_t taking_part = 0;    // in the all-to-all
-  std::uint64_t gathering = 0;      // in the all-gatherv that stands in its place (#35758, prefill)
-  std::uint64_t refused = 0;        // an assertion or host check of SGLang or FlashInfer raises
-  std::uint64_t over_capacity = 0;  // of these: because R is above the cap
-  std::uint64_t table_overflow = 0; // of these: more rows than the top-k tables hold
-  GeometryVerdict geometry;         // of taking_part and over_capacity
-  std::int64_t bad_tokens = 0;      // numeric fidelity: outputs that differ from the oracle, over all layers
-  Traffic traffic;                  // all layers; counted from provenance fidelity on, but for rows_reserved
+  bool stopped = false;              // somebody refuses, or waits for ever: nothing can follow
+  std::uint64_t group = 0;           // who should take part; 0: the step has no work
+  std::uint64_t taking_part = 0;     // in the all-to-all
+  std::uint64_t gathering = 0;       // in the all-gatherv that stands in its place (#35758, prefill)
+  std::uint64_t refused = 0;         // an assertion or host check of SGLang or FlashInfer raises
+  std::uint64_t over_capacity = 0;   // of these: because R is above the cap
+  std::uint64_t table_overflow = 0;  // of these: more rows than the top-k tables hold
+  GeometryVerdict geometry;          // of taking_part and over_capacity
+  std::int64_t bad_tokens = 0;       // numeric fidelity: outputs that differ from the oracle, over all layers
+  Traffic traffic;                   // all layers; counted from provenance fidelity on, but for rows_reserved
 };
 
 class Cluster {

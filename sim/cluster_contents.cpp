@@ -40,8 +40,7 @@ void ClusterContents::draw_ids(Random& random, std::int64_t token, std::int32_t*
   int drawn = 0;
   switch (routing_.kind) {
     case Routing::Kind::round_robin:
-      for (int j = 0; j < config_.top_k; ++j)
-        ids[j] = static_cast<std::int32_t>((token * config_.top_k + j) % experts);
+      for (int j = 0; j < config_.top_k; ++j) ids[j] = static_cast<std::int32_t>((token * config_.top_k + j) % experts);
       return;
     case Routing::Kind::hot_rank: {
       const int rank = static_cast<int>(routing_.rank);
@@ -98,13 +97,13 @@ void ClusterContents::fill(int rank, std::int64_t rows, std::int64_t round, Disp
   // A rank that never had rows has no pool yet.
   const std::int64_t first = rows == 0 ? 0 : window(rank, round);
   const std::int64_t first_ids = rows == 0 ? 0 : id_window(rank, round);
-  input.token_selected_experts =
-      std::span(own.ids).subspan(static_cast<std::size_t>(first_ids * config_.top_k), count);
+  input.token_selected_experts = std::span(own.ids).subspan(static_cast<std::size_t>(first_ids * config_.top_k), count);
   input.payloads.clear();
   if (!has_bytes_) return;
   const std::int64_t pitch = config_.combine_bytes_per_token();
-  input.payloads.push_back(std::span<const std::byte>(own.hidden)
-                               .subspan(static_cast<std::size_t>(first * pitch), static_cast<std::size_t>(rows * pitch)));
+  input.payloads.push_back(
+      std::span<const std::byte>(own.hidden)
+          .subspan(static_cast<std::size_t>(first * pitch), static_cast<std::size_t>(rows * pitch)));
   input.payloads.push_back(std::as_bytes(input.token_selected_experts));
   input.payloads.push_back(
       std::as_bytes(std::span(own.weights).subspan(static_cast<std::size_t>(first * config_.top_k), count)));

@@ -1,8 +1,10 @@
-// What the tokens of a cluster carry: routing, weights and hidden states, drawn from a seed, the same at every fidelity.
+// What the tokens of a cluster carry: routing, weights and hidden states, drawn from a seed, the same at every
+// fidelity.
 //
-// Drawing anew in every round would cost more than the round itself. Each rank has a pool of tokens instead, and a round
-// sends a window of it; the windows of kWindows successive rounds all differ, so that a stale row is not by accident the
-// right one. Values are those of batch_data.h: exact in every float type with up to eight closed-form experts.
+// Drawing anew in every round would cost more than the round itself. Each rank has a pool of tokens instead, and a
+// round sends a window of it; the windows of kWindows successive rounds all differ, so that a stale row is not by
+// accident the right one. Values are those of batch_data.h: exact in every float type with up to eight closed-form
+// experts.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +33,11 @@ class ClusterContents {
   Result<void> reserve(int rank, std::int64_t rows);
   // Ids and payloads of `rows` tokens; R and the number of tokens are the caller's.
   void fill(int rank, std::int64_t rows, std::int64_t round, DispatchInput& input) const;
-  // SGLang's dummy token (up to #29461): routed to this rank's own first expert, so that nothing crosses the wire, while
-  // its id payload holds `padding_id` and its weights are zero, so that nothing is computed.
+  // SGLang's dummy token (up to #29461): routed to this rank's own first expert, so that nothing crosses the wire,
+  // while its id payload holds `padding_id` and its weights are zero, so that nothing is computed.
   void fill_dummy(int rank, std::int32_t padding_id, DispatchInput& input);
-  // The oracle for the first `rows` tokens. Experts of the ranks in `dead` contribute nothing: their tokens are dropped.
+  // The oracle for the first `rows` tokens. Experts of the ranks in `dead` contribute nothing: their tokens are
+  // dropped.
   Result<ReferenceResult> reference(int rank, std::int64_t rows, std::int64_t round, std::uint64_t dead,
                                     const ExpertNetwork& experts) const;
 

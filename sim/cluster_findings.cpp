@@ -100,8 +100,9 @@ class StepFindings {
     Finding found = make(FindingKind::over_capacity, Severity::error, rank);
     found.value = r_of(rank);
     found.limit = cluster_.config(rank).max_num_tokens;
-    found.message = fmt::format("over_capacity: {}: AssertionError: runtime_max_tokens_per_rank {} exceeds max_num_tokens {}",
-                                rank_words(outcome_.over_capacity), found.value, found.limit);
+    found.message =
+        fmt::format("over_capacity: {}: AssertionError: runtime_max_tokens_per_rank {} exceeds max_num_tokens {}",
+                    rank_words(outcome_.over_capacity), found.value, found.limit);
     if (is_clean()) found.fix = explain_over_capacity(cluster_.deployment(), batch_, found.value).fix;
     findings_.push_back(std::move(found));
   }
@@ -113,9 +114,10 @@ class StepFindings {
     found.value = r_of(found.rank);
     found.limit = cluster_.config(found.rank).max_num_tokens;
     found.subject = "combine region";
-    found.message = fmt::format("over_capacity: {}: RuntimeError in combine: its region for runtime_max_tokens_per_rank {} "
-                                "does not fit the workspace",
-                                rank_words(ranks), found.value);
+    found.message = fmt::format(
+        "over_capacity: {}: RuntimeError in combine: its region for runtime_max_tokens_per_rank {} "
+        "does not fit the workspace",
+        rank_words(ranks), found.value);
     findings_.push_back(std::move(found));
   }
 
@@ -125,10 +127,11 @@ class StepFindings {
     found.operation = Operation::dispatch;
     found.value = decision(found.rank).rows;
     found.limit = r_of(found.rank);
-    found.message = fmt::format("receive_overflow: {}: {} rows with runtime_max_tokens_per_rank {}; nothing checks it, the "
-                                "rows run into the neighbour's slots{}",
-                                rank_words(ranks), found.value, found.limit,
-                                outcome_.table_overflow == 0 ? "" : " and out of the top-k tables");
+    found.message = fmt::format(
+        "receive_overflow: {}: {} rows with runtime_max_tokens_per_rank {}; nothing checks it, the "
+        "rows run into the neighbour's slots{}",
+        rank_words(ranks), found.value, found.limit,
+        outcome_.table_overflow == 0 ? "" : " and out of the top-k tables");
     if (is_clean()) found.fix = explain_silent_overflow(cluster_.deployment(), batch_, found.value).fix;
     findings_.push_back(std::move(found));
   }
@@ -168,8 +171,9 @@ class StepFindings {
     const std::int64_t unused = outcome_.geometry.largest_r - outcome_.geometry.largest_tokens;
     found.value = cluster_.ep_size() * unused;
     found.limit = cluster_.ep_size() * outcome_.geometry.largest_r;
-    found.message = fmt::format("wasted: {} of {} row slots a rank are beyond need: R = {}, the largest batch has {} rows",
-                                found.value, found.limit, outcome_.geometry.largest_r, outcome_.geometry.largest_tokens);
+    found.message =
+        fmt::format("wasted: {} of {} row slots a rank are beyond need: R = {}, the largest batch has {} rows",
+                    found.value, found.limit, outcome_.geometry.largest_r, outcome_.geometry.largest_tokens);
     findings_.push_back(std::move(found));
   }
 

@@ -85,8 +85,10 @@ class FaultPlan {
 
   template <class Change>
   void for_ranks(const Fault& fault, Change change) {
-    if (fault.rank) change(faults_[static_cast<std::size_t>(*fault.rank / ranks_per_replica_)]);
-    else std::ranges::for_each(faults_, change);
+    if (fault.rank)
+      change(faults_[static_cast<std::size_t>(*fault.rank / ranks_per_replica_)]);
+    else
+      std::ranges::for_each(faults_, change);
   }
 
   const Scenario& scenario_;
@@ -119,8 +121,7 @@ ReplayedStep record(const Cluster& cluster, const StepInput& input, const StepOu
   step.outcome = outcome;
   step.batches.assign(input.batches.begin(), input.batches.end());
   for (int r = 0; r < cluster.ep_size(); ++r)
-    step.ranks.push_back(
-        {cluster.decisions()[static_cast<std::size_t>(r)], (outcome.taking_part & bit_of(r)) != 0});
+    step.ranks.push_back({cluster.decisions()[static_cast<std::size_t>(r)], (outcome.taking_part & bit_of(r)) != 0});
   for (std::size_t dp = 0; dp < input.batches.size(); ++dp) {
     const auto list = cluster.dp_global(dp);
     step.lists.push_back(list ? std::optional(std::vector<std::int64_t>(list->begin(), list->end())) : std::nullopt);

@@ -18,20 +18,20 @@ namespace a2asim {
 
 struct ReplayOptions {
   Fidelity fidelity = Fidelity::numeric;
-  std::string sglang;                 // generation to run; empty: the scenario's own
-  std::optional<std::uint64_t> seed;  // in place of the scenario's
-  SizingRule rule;                    // in place of the generation's; may be empty
+  std::string sglang;                   // generation to run; empty: the scenario's own
+  std::optional<std::uint64_t> seed;    // in place of the scenario's
+  SizingRule rule;                      // in place of the generation's; may be empty
   std::int64_t findings_per_kind = 64;  // kept of each step
   // Steps of a report are kept as long as they fit: so many ranks times steps. The others only count.
   std::int64_t kept_rank_steps = 200'000;
   std::function<void(std::int64_t done, std::int64_t steps)> progress;  // after each step; may be empty
-  ClusterMirror* mirror = nullptr;                                       // see cluster_mirror.h
+  ClusterMirror* mirror = nullptr;                                      // see cluster_mirror.h
 };
 
 // What one expert-parallel rank knew and did.
 struct ReplayedRank {
   RankDecision decision;
-  bool takes_part = false;  // in the all-to-all
+  bool takes_part = false;                           // in the all-to-all
   std::optional<std::int64_t> runtime_max() const {  // nothing: it derived none, or uses none
     if (!decision.participates || (decision.raised && !decision.exceeds_cap) ||
         decision.sizing.branch == SizingBranch::allgather_prefill)
@@ -44,10 +44,11 @@ struct ReplayedStep {
   StepOutcome outcome;
   std::vector<RankBatch> batches;   // one a data-parallel rank
   std::vector<ReplayedRank> ranks;  // one an expert-parallel rank
-  std::vector<std::optional<std::vector<std::int64_t>>> lists;  // the token list that each data-parallel rank's rule saw
-  std::vector<Finding> findings;                                // causes first
-  std::array<std::int64_t, kFindingKinds> counts = {};          // all of them, also those not kept
-  bool is_bad() const;                                          // a verdict other than agrees, or a finding of severity error
+  std::vector<std::optional<std::vector<std::int64_t>>>
+      lists;                                            // the token list that each data-parallel rank's rule saw
+  std::vector<Finding> findings;                        // causes first
+  std::array<std::int64_t, kFindingKinds> counts = {};  // all of them, also those not kept
+  bool is_bad() const;                                  // a verdict other than agrees, or a finding of severity error
 };
 
 struct ReplayReport {
@@ -88,8 +89,8 @@ struct ReplayReport {
 // Errors are bad_input, one line with the file's name.
 Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, const ReplayOptions& options);
 
-// Empty: as expected. Otherwise one line with what differs. Findings that the fidelity cannot show are not asked for, and
-// neither is the step of a scenario whose findings it cannot show.
+// Empty: as expected. Otherwise one line with what differs. Findings that the fidelity cannot show are not asked for,
+// and neither is the step of a scenario whose findings it cannot show.
 std::string differs_from(const Expect& expected, const ReplayReport& report);
 
 }  // namespace a2asim

@@ -23,8 +23,9 @@ void settle_start(const Scenario& scenario, ScenarioDeployment& out) {
   const Deployment& deployment = *out.deployment;
   for (const Rejection& rejection : deployment.rejections) {
     if (scenario.parallel && is_argument_handler(rejection)) {
-      out.notes.push_back(fmt::format("SGLang {} refuses this layout at its start ({}); `parallel:` runs it all the same",
-                                      out.generation->name, words(rejection)));
+      out.notes.push_back(
+          fmt::format("SGLang {} refuses this layout at its start ({}); `parallel:` runs it all the same",
+                      out.generation->name, words(rejection)));
       continue;
     }
     out.verdict = Verdict::rejected;
@@ -38,12 +39,14 @@ void settle_start(const Scenario& scenario, ScenarioDeployment& out) {
     });
     if (over == deployment.baked[i].end()) continue;
     out.verdict = Verdict::over_capacity;
-    out.why = fmt::format("graph capture fails: AssertionError: bucket {} needs runtime_max_tokens_per_rank {}, "
-                          "max_num_tokens is {} ({})",
-                          deployment.capture_bs[i], over->runtime_max_tokens_per_rank, deployment.max_num_tokens,
-                          deployment.max_num_tokens_source);
-    out.fix = fmt::format("set SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK to {} or more, or capture smaller graphs",
-                          over->runtime_max_tokens_per_rank);
+    out.why = fmt::format(
+        "graph capture fails: AssertionError: bucket {} needs runtime_max_tokens_per_rank {}, "
+        "max_num_tokens is {} ({})",
+        deployment.capture_bs[i], over->runtime_max_tokens_per_rank, deployment.max_num_tokens,
+        deployment.max_num_tokens_source);
+    out.fix =
+        fmt::format("set SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK to {} or more, or capture smaller graphs",
+                    over->runtime_max_tokens_per_rank);
     return;
   }
 }
@@ -56,8 +59,7 @@ Result<DeploymentInputs> read_command(const Scenario& scenario, std::string_view
   inputs.env = launch->env;
   for (const auto& [name, value] : launch_env(scenario)) inputs.env.set(name, value);
   for (const Note& note : launch->notes) out.notes.push_back(note.message);
-  const Result<ParsedArgs> parsed =
-      parse_server_args(out.generation->start->flags, launch->argv, ParseMode::lenient);
+  const Result<ParsedArgs> parsed = parse_server_args(out.generation->start->flags, launch->argv, ParseMode::lenient);
   if (!parsed && parsed.error().kind == ErrorKind::parse_error) {
     out.verdict = Verdict::rejected;
     out.why = "the server's argument parser refuses: " + parsed.error().message;
@@ -92,17 +94,20 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   out.deployment = std::move(*resolved);
   for (const Note& note : out.deployment->notes) out.notes.push_back(note.message);
   settle_start(scenario, out);
+  if (out.verdict == Verdict::agrees && out.deployment->launch_error)
+    out.notes.push_back("every dispatch is refused: " + words(*out.deployment->launch_error));
   if (out.verdict == Verdict::rejected) return out;
   const Topology& topology = out.deployment->topology;
   if (auto ok = check_ranks(scenario, file, topology.attn_dp_size, topology.tp_size); !ok)
     return tl::unexpected(ok.error());
   if (!out.deployment->uses_flashinfer) {
     out.verdict = Verdict::out_of_scope;
-    out.why = fmt::format("--moe-a2a-backend {}: no all-to-all whose size every rank derives", out.deployment->args.moe_a2a_backend);
+    out.why = fmt::format("--moe-a2a-backend {}: no all-to-all whose size every rank derives",
+                          out.deployment->args.moe_a2a_backend);
   } else if (topology.ep_size != topology.tp_size) {
     out.verdict = Verdict::rejected;
-    out.why = fmt::format("the all-to-all spans all tensor-parallel ranks: ep_size {} must be tp_size {}", topology.ep_size,
-                          topology.tp_size);
+    out.why = fmt::format("the all-to-all spans all tensor-parallel ranks: ep_size {} must be tp_size {}",
+                          topology.ep_size, topology.tp_size);
     out.fix = fmt::format("give ep_size {}", topology.tp_size);
   }
   return out;

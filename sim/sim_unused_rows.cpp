@@ -71,12 +71,14 @@ void SimAllToAll::inspect_unused_row(int r, int source, std::int64_t slot) {
   row.found_step = content.tag.step;
   found.row = row;
   const std::string what =
-      !is_garbage          ? "holds live expert ids of an earlier round; its experts compute a row that nobody reads"
-      : bad_id >= 0 || is_numeric() ? fmt::format("holds expert id {} of {}; hardware makes an illegal memory access of it",
-                                                  bad_id, config.num_experts)
-                                    : "holds other bytes than expert ids; hardware makes an illegal memory access of it";
+      !is_garbage ? "holds live expert ids of an earlier round; its experts compute a row that nobody reads"
+      : bad_id >= 0 || is_numeric()
+          ? fmt::format("holds expert id {} of {}; hardware makes an illegal memory access of it", bad_id,
+                        config.num_experts)
+          : "holds other bytes than expert ids; hardware makes an illegal memory access of it";
   found.message = fmt::format(
-      "{}: rank {}, slot {} of rank {} (byte {}): nobody filled it, nobody sanitized it, and it {}; written by rank {} in "
+      "{}: rank {}, slot {} of rank {} (byte {}): nobody filled it, nobody sanitized it, and it {}; written by rank {} "
+      "in "
       "round {} (step {})",
       name(kind), r, slot, source, begin, what, row.found_writer, row.found_round, row.found_step);
   log_.keep(std::move(found));

@@ -92,9 +92,8 @@ class Tracer {
     }
     for (int layer = 0; layer < report_.layers; ++layer) {
       add_operation(step, layer, Operation::dispatch, [](const RankDecision& d) { return d.rows; });
-      add_operation(step, layer, Operation::experts, [this](const RankDecision& d) {
-        return report_.ep_size * d.sizing.runtime_max_tokens_per_rank;
-      });
+      add_operation(step, layer, Operation::experts,
+                    [this](const RankDecision& d) { return report_.ep_size * d.sizing.runtime_max_tokens_per_rank; });
       add_operation(step, layer, Operation::combine, [](const RankDecision& d) { return d.rows; });
     }
   }

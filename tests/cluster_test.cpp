@@ -31,14 +31,13 @@ struct World {
     std::string tokens;
     for (int r = 0; r < setup.ranks; ++r) tokens += r == 0 ? "1" : ", 1";
     const std::string ranks = std::to_string(setup.ranks);
-    const std::string text = "name: test\nsglang: " + setup.sglang +
-                             "\nlaunch: python3 -m sglang.launch_server --model-path M --tp-size " + ranks +
-                             " --dp-size " + ranks +
-                             " --enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend "
-                             "flashinfer_cutlass " +
-                             setup.flags + "\nenv: {SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK: \"" +
-                             std::to_string(setup.cap) + "\"}\nmodel: " + setup.model +
-                             "\nsteps: [{mode: decode, tokens: [" + tokens + "]}]\n";
+    const std::string text =
+        "name: test\nsglang: " + setup.sglang + "\nlaunch: python3 -m sglang.launch_server --model-path M --tp-size " +
+        ranks + " --dp-size " + ranks +
+        " --enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend "
+        "flashinfer_cutlass " +
+        setup.flags + "\nenv: {SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK: \"" + std::to_string(setup.cap) +
+        "\"}\nmodel: " + setup.model + "\nsteps: [{mode: decode, tokens: [" + tokens + "]}]\n";
     const auto scenario = parse_scenario(text, "test");
     REQUIRE_MESSAGE(scenario.has_value(), scenario.error().message);
     auto made = deploy(*scenario, "test", "");
@@ -112,7 +111,8 @@ TEST_CASE("cluster: routing of every kind, and a hot rank receives every token")
 }
 
 TEST_CASE("cluster: the collapse goes wrong before #27945, and stale rows of earlier steps are really there") {
-  World world({.sglang = "pr26643", .flags = "--disable-cuda-graph " + std::string(kCollapsing)}, at(Fidelity::numeric));
+  World world({.sglang = "pr26643", .flags = "--disable-cuda-graph " + std::string(kCollapsing)},
+              at(Fidelity::numeric));
   CHECK(world.step({4, 4, 4, 4}).verdict == Verdict::agrees);  // equal counts hide it
   CHECK(world.count(FindingKind::stale) == 0);
   const StepOutcome outcome = world.step({8, 2, 4, 6});

@@ -175,7 +175,8 @@ TEST_CASE("replay: a file's seed, or another one") {
 }
 
 TEST_CASE("replay: a launch that SGLang refuses is rejected; as fields it runs, and says so") {
-  const std::string rest = "\nmodel: {num_experts: 8, top_k: 2, hidden_size: 16}\nsteps: [{mode: decode, tokens: [3, 5]}]\n";
+  const std::string rest =
+      "\nmodel: {num_experts: 8, top_k: 2, hidden_size: 16}\nsteps: [{mode: decode, tokens: [3, 5]}]\n";
   const ReplayReport refused = run(
       parsed("name: t\nsglang: pr30450\nlaunch: python3 -m sglang.launch_server --model-path M --tp-size 4 --dp-size 2 "
              "--enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass" +
@@ -191,9 +192,8 @@ TEST_CASE("replay: a launch that SGLang refuses is rejected; as fields it runs, 
           {});
   CHECK(fields.verdict == Verdict::agrees);
   REQUIRE_FALSE(fields.notes.empty());
-  CHECK(std::ranges::any_of(fields.notes, [](const std::string& note) {
-    return note.find("dp_size == tp_size") != std::string::npos;
-  }));
+  CHECK(std::ranges::any_of(
+      fields.notes, [](const std::string& note) { return note.find("dp_size == tp_size") != std::string::npos; }));
   const ReplayReport other = run(parsed("name: t\nsglang: pr30450\nparallel: {tp_size: 2, dp_size: 2, "
                                         "enable_dp_attention: true, moe_a2a_backend: deepep}" +
                                         rest),
@@ -203,9 +203,10 @@ TEST_CASE("replay: a launch that SGLang refuses is rejected; as fields it runs, 
 }
 
 TEST_CASE("replay: input that fits no deployment is one line") {
-  const std::string head = "name: t\nlaunch: python3 -m sglang.launch_server --model-path M --tp-size 2 --dp-size 2 "
-                           "--enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass\n"
-                           "model: {num_experts: 8, top_k: 2, hidden_size: 16}\n";
+  const std::string head =
+      "name: t\nlaunch: python3 -m sglang.launch_server --model-path M --tp-size 2 --dp-size 2 "
+      "--enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass\n"
+      "model: {num_experts: 8, top_k: 2, hidden_size: 16}\n";
   const auto error_of = [](const std::string& text, const ReplayOptions& options = {}) {
     const auto report = replay(parsed(text), "file.yaml", options);
     REQUIRE_FALSE(report.has_value());

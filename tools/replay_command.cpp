@@ -73,9 +73,12 @@ Result<ReplayOptions> replay_options(const Options& options) {
 std::function<void(std::int64_t, std::int64_t)> progress_on(Io& io, const std::string& file) {
   if (!io.err_is_terminal) return {};
   return [&io, file](std::int64_t done, std::int64_t steps) {
-    if (steps < kProgressRankSteps / 64 || (done % std::max<std::int64_t>(steps / 100, 1) != 0 && done != steps)) return;
-    if (done == steps) io.err << "\r\x1b[K" << std::flush;
-    else io.err << fmt::format("\r{}: step {} of {}", cut(one_line(file), 50), done, steps) << std::flush;
+    if (steps < kProgressRankSteps / 64 || (done % std::max<std::int64_t>(steps / 100, 1) != 0 && done != steps))
+      return;
+    if (done == steps)
+      io.err << "\r\x1b[K" << std::flush;
+    else
+      io.err << fmt::format("\r{}: step {} of {}", cut(one_line(file), 50), done, steps) << std::flush;
   };
 }
 
@@ -95,7 +98,8 @@ Result<void> write_trace(const std::string& path, const ReplayReport& report) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << chrome_trace(report);
   file.close();
-  if (!file) return unusable(fmt::format("--trace: cannot write '{}'; give a path that can be written", one_line(path)));
+  if (!file)
+    return unusable(fmt::format("--trace: cannot write '{}'; give a path that can be written", one_line(path)));
   return {};
 }
 
@@ -115,7 +119,8 @@ void print_all(const std::vector<Replayed>& all, const Options& options, bool as
 Result<int> run_replay(const Options& options, Io& io) {
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
-  if (options.files.empty()) return unusable("no scenario: name one or more files, such as sim/scenarios/collapse.yaml");
+  if (options.files.empty())
+    return unusable("no scenario: name one or more files, such as sim/scenarios/collapse.yaml");
   if (options.trace && options.files.size() > 1) return unusable("--trace writes one scenario: name one file");
   Result<ReplayOptions> with = replay_options(options);
   if (!with) return tl::unexpected(with.error());
@@ -140,7 +145,8 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("files", options.files, "Scenario files, YAML or JSON")->type_name("FILE");
   command.add_option("--fidelity", options.fidelity, "geometry, provenance or numeric; default numeric")
       ->type_name("FIDELITY");
-  command.add_option("--sglang", options.sglang, "Run with this version's rules instead of the file's")->type_name("GEN");
+  command.add_option("--sglang", options.sglang, "Run with this version's rules instead of the file's")
+      ->type_name("GEN");
   command
       .add_option("--rule-cmd", options.rule_cmd,
                   "Ask this program for the size instead of the version's own rule (see tools/README.md)")

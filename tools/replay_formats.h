@@ -12,7 +12,7 @@ namespace a2asim {
 struct ReplayTextStyle {
   bool verbose = false;  // every step and every kept finding
   bool colour = false;
-  bool digest = false;   // a last line with the digest
+  bool digest = false;  // a last line with the digest
 };
 
 // What a file expects, and whether it was so; nothing: the file says nothing, or --sglang was given.

@@ -99,8 +99,9 @@ Json step_as_json(const ReplayReport& report, const ReplayedStep& step) {
     rows.push_back(decision.rows);
     branches.push_back(decision.participates ? Json(id(decision.sizing.branch)) : Json(nullptr));
     paths.push_back(!decision.participates ? "none" : decision.replay ? "graph" : "eager");
-    raised.push_back(decision.raised ? Json(fmt::format("{}: {}", name(decision.raised->kind), decision.raised->message))
-                                     : Json(nullptr));
+    raised.push_back(decision.raised
+                         ? Json(fmt::format("{}: {}", name(decision.raised->kind), decision.raised->message))
+                         : Json(nullptr));
   }
   Json findings = Json::array();
   for (const Finding& found : step.findings) findings.push_back(finding_as_json(found));

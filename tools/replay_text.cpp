@@ -81,8 +81,10 @@ Lines rank_table(const ReplayedStep& step, std::size_t most) {
         size_of(step.ranks[r]),
         decision.participates ? std::string(text(decision.sizing.branch)) : "takes no part"};
     const auto same = std::ranges::find(groups, cells, &Group::cells);
-    if (same == groups.end()) groups.push_back({std::move(cells), {r}});
-    else same->ranks.push_back(r);
+    if (same == groups.end())
+      groups.push_back({std::move(cells), {r}});
+    else
+      same->ranks.push_back(r);
   }
   std::vector<std::vector<std::string>> rows = {{"rank", "mode", "tokens", "view", "path", "rows", "R", "branch"}};
   const std::size_t shown = groups.size() <= most ? groups.size() : most - 1;
@@ -103,7 +105,8 @@ bool is_output(const Finding& found) {
 const Finding* row_behind(const ReplayedStep& step, const Finding& output) {
   const Finding* behind = nullptr;
   for (const Finding& found : step.findings) {
-    if (!found.row || found.layer != output.layer || found.row->source != output.rank || found.row->token != output.token)
+    if (!found.row || found.layer != output.layer || found.row->source != output.rank ||
+        found.row->token != output.token)
       continue;
     if (behind == nullptr || (found.operation == Operation::combine && behind->operation != Operation::combine))
       behind = &found;
@@ -130,8 +133,9 @@ void add_bad_tokens(Lines& lines, const ReplayedStep& step, const ReplayTextStyl
   add(lines, fmt::format("{}: {}", painted("bad output", "1;31", style.colour), tokens), 2);
   const Finding* behind = row_behind(step, *first);
   if (behind != nullptr)
-    add(lines, fmt::format("chain, rank {} token {}: {} ({})", first->rank, first->token, describe(*behind),
-                           name(behind->operation)),
+    add(lines,
+        fmt::format("chain, rank {} token {}: {} ({})", first->rank, first->token, describe(*behind),
+                    name(behind->operation)),
         2);
 }
 
@@ -139,7 +143,8 @@ void add_counts(Lines& lines, const ReplayedStep& step) {
   std::string counts;
   for (int kind = 0; kind < kFindingKinds; ++kind) {
     const std::int64_t count = step.counts[static_cast<std::size_t>(kind)];
-    if (count > 1) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, name(static_cast<FindingKind>(kind)));
+    if (count > 1)
+      counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, name(static_cast<FindingKind>(kind)));
   }
   if (!counts.empty()) add(lines, "in all: " + counts, 2);
 }
@@ -152,7 +157,8 @@ void add_findings(Lines& lines, const ReplayedStep& step, const ReplayTextStyle&
     const bool is_many = found.operation != Operation::decide && found.kind != FindingKind::missing_rank;
     if (!style.verbose && is_many && (shown[kind]++ > 0 || is_output(found))) continue;
     add(lines,
-        fmt::format("{}: {}{}", painted(name(found.severity), found.severity == Severity::error ? "1;31" : "1", style.colour),
+        fmt::format("{}: {}{}",
+                    painted(name(found.severity), found.severity == Severity::error ? "1;31" : "1", style.colour),
                     describe(found), found.root ? fmt::format(" [root: {}]", name(*found.root)) : ""),
         2);
     if (!found.fix.empty()) add(lines, "fix: " + found.fix, 4);
@@ -180,7 +186,8 @@ void add_step(Lines& lines, const ReplayedStep& step, bool in_full, const Replay
 std::string_view meaning(const ReplayReport& report) {
   switch (report.verdict) {
     case Verdict::agrees:
-      return report.first_bad_step ? "sizes agree, and yet something is wrong" : "all ranks derive the same size in every step, and it fits";
+      return report.first_bad_step ? "sizes agree, and yet something is wrong"
+                                   : "all ranks derive the same size in every step, and it fits";
     case Verdict::disagrees:
       return report.counts[static_cast<std::size_t>(FindingKind::geometry_disagreement)] > 0
                  ? "ranks derive different sizes of the all-to-all"
@@ -201,8 +208,9 @@ void add_head(Lines& lines, const ReplayReport& report, const std::optional<Expe
   lines.push_back(fmt::format("{}: {}{}", painted(upper(name(report.verdict)), good ? "1;32" : "1;31", style.colour),
                               meaning(report),
                               report.first_bad_step ? fmt::format(", first at step {}", *report.first_bad_step) : ""));
-  add(lines, fmt::format("{}: {}; sglang {} ({}), {} fidelity, seed {}", report.file, report.name, report.generation->name,
-                         report.generation->date, name(report.fidelity), report.seed),
+  add(lines,
+      fmt::format("{}: {}; sglang {} ({}), {} fidelity, seed {}", report.file, report.name, report.generation->name,
+                  report.generation->date, name(report.fidelity), report.seed),
       2);
   if (report.ep_size > 0)
     lines.push_back(fmt::format("  {} ranks, {}, max_num_tokens {}, workspace {} a rank; {} of {} run", report.ep_size,
@@ -217,16 +225,16 @@ void add_head(Lines& lines, const ReplayReport& report, const std::optional<Expe
 }
 
 void add_totals(Lines& lines, const ReplayReport& report) {
-  if (!report.knows_traffic() || report.steps_run == 0) return;
   const Traffic& traffic = report.traffic;
-  const double share = traffic.rows_reserved == 0 ? 0
-                                                  : 100.0 * static_cast<double>(traffic.wasted_rows()) /
-                                                        static_cast<double>(traffic.rows_reserved);
+  if (!report.knows_traffic() || traffic.rows_reserved == 0) return;
+  const double share = 100.0 * static_cast<double>(traffic.wasted_rows()) / static_cast<double>(traffic.rows_reserved);
   lines.push_back(fmt::format("moved {}; {} of {} row slots ({:.1f} %) were never filled, {} of both regions",
                               bytes_in_words(report.bytes_moved()), traffic.wasted_rows(), traffic.rows_reserved, share,
                               bytes_in_words(report.bytes_wasted())));
-  if (report.fidelity == Fidelity::numeric && report.bad_tokens == 0)
-    lines.push_back("every output equals the dense oracle within rounding");
+  const bool computed = std::ranges::any_of(
+      report.steps, [](const ReplayedStep& step) { return step.outcome.taking_part != 0 && !step.outcome.stopped; });
+  if (report.fidelity == Fidelity::numeric && report.bad_tokens == 0 && computed)
+    lines.push_back("every output of the all-to-all equals the dense oracle within rounding");
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ nlohmann::json scenario_of(const Outcome& outcome, std::size_t index = 0) {
 
 // A file that is gone at the end of the test.
 struct TemporaryFile {
-  std::string path = (std::filesystem::temp_directory_path() /
-                      ("a2asim_replay_" + std::to_string(std::random_device{}()) + ".yaml"))
-                         .string();
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("a2asim_replay_" + std::to_string(std::random_device{}()) + ".yaml"))
+          .string();
   explicit TemporaryFile(const std::string& text) { std::ofstream(path) << text; }
   ~TemporaryFile() { std::filesystem::remove(path); }
 };
@@ -54,12 +54,12 @@ TEST_CASE("replay: text has the verdict first, then what each rank saw, the chai
   const Outcome outcome = run({"replay", shipped("collapse"), "--digest"});
   CHECK(outcome.err.empty());
   CHECK(outcome.out.rfind("DISAGREES", 0) == 0);
-  for (const char* part : {"first at step 0", "this rank's own rows", "bad output: rank ", "chain, rank ", "fix: ",
-                           "were never filled", "as the file expects", "\ndigest "})
+  for (const char* part : {"first at step 0", "this rank's own rows", "bad output: rank ", "chain, rank ",
+                           "fix: ", "were never filled", "as the file expects", "\ndigest "})
     CHECK_MESSAGE(outcome.out.find(part) != std::string::npos, part);
   const Outcome folded = run({"replay", shipped("capture")});
   CHECK(folded.out.find("0..3  DECODE") != std::string::npos);
-  CHECK(folded.out.find("every output equals the dense oracle") != std::string::npos);
+  CHECK(folded.out.find("every output of the all-to-all equals the dense oracle") != std::string::npos);
 }
 
 TEST_CASE("replay: JSON says per step the R of every rank, the findings and the bytes") {
