@@ -1,7 +1,9 @@
 # NCCL ships no CMake package. Sets NCCL_FOUND and NCCL_VERSION and defines NCCL::NCCL.
-# Hints: NCCL_ROOT (CMake or environment), NCCL_HOME (environment).
-find_path(NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_HOME PATH_SUFFIXES include)
-find_library(NCCL_LIBRARY nccl libnccl.so.2 HINTS ENV NCCL_HOME PATH_SUFFIXES lib lib64)
+# Hints: NCCL_ROOT (CMake or environment), NCCL_HOME (environment), the CUDA toolkit's own folders.
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_HOME ${CUDAToolkit_INCLUDE_DIRS} PATHS /usr/local/cuda
+          PATH_SUFFIXES include)
+find_library(NCCL_LIBRARY nccl libnccl.so.2 HINTS ENV NCCL_HOME ${CUDAToolkit_LIBRARY_DIR} PATHS /usr/local/cuda
+             PATH_SUFFIXES lib lib64)
 
 if(NCCL_INCLUDE_DIR)
   file(STRINGS ${NCCL_INCLUDE_DIR}/nccl.h nccl_macros REGEX "^#define NCCL_(MAJOR|MINOR|PATCH) +[0-9]+")
