@@ -10,6 +10,14 @@
 namespace a2asim {
 namespace {
 
+// Element `at` of a row, loaded. Not a lambda: one made for a newer processor could not be inlined into reduction.h.
+template <class Number>
+struct ElementOfRows {
+  const typename Number::Storage* const* row;
+  std::int64_t at;
+  float operator()(int j) const { return Number::load(row[j][at]); }
+};
+
 // Elements handled at a time: a full block has a constant trip count, which even a cautious vectoriser takes.
 constexpr std::int64_t kBlock = 64;
 
@@ -22,133 +30,48 @@ void gather_fixed(std::byte* __restrict destination, const std::byte* __restrict
   }
 }
 
-// Calls block(first, count) for consecutive blocks; count is a compile-time kBlock but for the last.
-template <class Block>
-inline void for_blocks(std::int64_t elements, const Block& block) {
-  std::int64_t first = 0;
-  for (; first + kBlock <= elements; first += kBlock) block(first, std::integral_constant<std::int64_t, kBlock>{});
-  if (first < elements) block(first, elements - first);
+// One result on every processor: the kernels only differ in how many elements an instruction takes, and nothing is
+// contracted (-ffp-contract=off).
+namespace baseline {
+#include "sim/row_kernels.inc"
 }
 
-template <class Number>
-inline void load_block(const std::byte* x, std::int64_t first, std::int64_t count, float* __restrict values) {
-  using Storage = typename Number::Storage;
-  Storage bits[kBlock];
-  std::memcpy(bits, x + static_cast<std::size_t>(first) * sizeof(Storage),
-              static_cast<std::size_t>(count) * sizeof(Storage));
-  for (std::int64_t i = 0; i < count; ++i) values[i] = Number::load(bits[i]);
+#if defined(__x86_64__) && defined(__GNUC__)  // clang too
+#define A2ASIM_HAS_WIDE_KERNELS 1
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#endif
+namespace avx2 {
+#include "sim/row_kernels.inc"
+}
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512dq")
+#endif
+namespace avx512 {
+#include "sim/row_kernels.inc"
+}
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+InstructionSet widest() {
+  for (const InstructionSet set : {InstructionSet::avx512, InstructionSet::avx2})
+    if (runs_here(set)) return set;
+  return InstructionSet::baseline;
 }
 
-template <class Number>
-inline void store_block(const float* __restrict values, std::int64_t first, std::int64_t count, std::byte* output) {
-  using Storage = typename Number::Storage;
-  Storage bits[kBlock];
-  for (std::int64_t i = 0; i < count; ++i) bits[i] = Number::store(values[i]);
-  std::memcpy(output + static_cast<std::size_t>(first) * sizeof(Storage), bits,
-              static_cast<std::size_t>(count) * sizeof(Storage));
-}
-
-// The usual few experts of a row in one pass.
-template <class Number, int kCount>
-void expert_row_of(const std::byte* x, const float* factors, std::int64_t elements, std::byte* output) {
-  using Storage = typename Number::Storage;
-  float factor[kCount];
-  for (int e = 0; e < kCount; ++e) factor[e] = factors[e];
-  for_blocks(elements, [&](std::int64_t first, auto n) {
-    Storage in[kBlock], out[kBlock];
-    std::memcpy(in, x + static_cast<std::size_t>(first) * sizeof(Storage),
-                static_cast<std::size_t>(n) * sizeof(Storage));
-    for (std::int64_t i = 0; i < n; ++i) {
-      const float value = Number::load(in[i]);
-      float sum = 0.0F;
-      for (int e = 0; e < kCount; ++e) sum = closed_form_accumulate(sum, factor[e], value);
-      out[i] = Number::store(sum);
-    }
-    std::memcpy(output + static_cast<std::size_t>(first) * sizeof(Storage), out,
-                static_cast<std::size_t>(n) * sizeof(Storage));
-  });
-}
-
-template <class Number>
-void expert_row(const std::byte* x, const float* factors, int count, std::int64_t elements, std::byte* output) {
-  switch (count) {
-    case 1:
-      return expert_row_of<Number, 1>(x, factors, elements, output);
-    case 2:
-      return expert_row_of<Number, 2>(x, factors, elements, output);
-    case 3:
-      return expert_row_of<Number, 3>(x, factors, elements, output);
-    default:
-      break;
-  }
-  for_blocks(elements, [&](std::int64_t first, auto n) {
-    float values[kBlock], sums[kBlock] = {};
-    load_block<Number>(x, first, n, values);
-    for (int e = 0; e < count; ++e) {
-      for (std::int64_t i = 0; i < n; ++i) sums[i] = closed_form_accumulate(sums[i], factors[e], values[i]);
-    }
-    store_block<Number>(sums, first, n, output);
-  });
-}
-
-template <class Number, int kTopK>
-void combine_tree(const std::byte* const* rows, int, std::int64_t elements, std::byte* output) {
-  using Storage = typename Number::Storage;
-  const Storage* row[kTopK];
-  for (int j = 0; j < kTopK; ++j) row[j] = reinterpret_cast<const Storage*>(rows[j]);
-  for_blocks(elements, [&](std::int64_t first, auto n) {
-    float sums[kBlock];
-    for (std::int64_t i = 0; i < n; ++i) {
-      sums[i] = sum_in_combine_shape<kTopK>([&](int j) { return Number::load(row[j][first + i]); });
-    }
-    store_block<Number>(sums, first, n, output);
-  });
-}
-
-template <class Number>
-void combine_left_to_right(const std::byte* const* rows, int top_k, std::int64_t elements, std::byte* output) {
-  for_blocks(elements, [&](std::int64_t first, auto n) {
-    float sums[kBlock], values[kBlock];
-    load_block<Number>(rows[0], first, n, sums);
-    for (int j = 1; j < top_k; ++j) {
-      load_block<Number>(rows[j], first, n, values);
-      for (std::int64_t i = 0; i < n; ++i) sums[i] += values[i];
-    }
-    store_block<Number>(sums, first, n, output);
-  });
-}
-
-template <class Number>
-CombineRowKernel combine_shape(int top_k) {
-  switch (top_k) {
-    case 2:
-      return combine_tree<Number, 2>;
-    case 4:
-      return combine_tree<Number, 4>;
-    case 6:
-      return combine_tree<Number, 6>;
-    case 8:
-      return combine_tree<Number, 8>;
-    case 10:
-      return combine_tree<Number, 10>;
-    case 16:
-      return combine_tree<Number, 16>;
-    case 22:
-      return combine_tree<Number, 22>;
-    default:
-      return combine_left_to_right<Number>;
-  }
-}
-
-template <class Number>
-void round_row(const float* values, std::int64_t elements, std::byte* output) {
-  for_blocks(elements, [&](std::int64_t first, auto n) { store_block<Number>(values + first, first, n, output); });
-}
-
-template <class Number>
-void load_row(const std::byte* x, std::int64_t elements, float* values) {
-  for_blocks(elements, [&](std::int64_t first, auto n) { load_block<Number>(x, first, n, values + first); });
-}
+RowKernels kernels_here(DataType type, int top_k) { return row_kernels(type, top_k, widest()); }
 
 }  // namespace
 
@@ -175,28 +98,27 @@ void gather_rows(std::byte* destination, const std::byte* source, const std::int
   }
 }
 
-ExpertRowKernel expert_row_kernel(DataType type) {
-  ExpertRowKernel kernel = nullptr;
-  with_number_type(type, [&]<class Number>(Number) { kernel = expert_row<Number>; });
-  return kernel;
+bool runs_here([[maybe_unused]] InstructionSet set) {
+#if defined(A2ASIM_HAS_WIDE_KERNELS)
+  if (set == InstructionSet::avx2) return __builtin_cpu_supports("avx2") != 0;
+  if (set == InstructionSet::avx512)
+    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+           __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0;
+#endif
+  return set == InstructionSet::baseline;
 }
 
-CombineRowKernel combine_row_kernel(DataType type, int top_k) {
-  CombineRowKernel kernel = nullptr;
-  with_number_type(type, [&]<class Number>(Number) { kernel = combine_shape<Number>(top_k); });
-  return kernel;
+RowKernels row_kernels(DataType type, int top_k, [[maybe_unused]] InstructionSet set) {
+#if defined(A2ASIM_HAS_WIDE_KERNELS)
+  if (set == InstructionSet::avx2) return avx2::row_kernels(type, top_k);
+  if (set == InstructionSet::avx512) return avx512::row_kernels(type, top_k);
+#endif
+  return baseline::row_kernels(type, top_k);
 }
 
-RoundRowKernel round_row_kernel(DataType type) {
-  RoundRowKernel kernel = nullptr;
-  with_number_type(type, [&]<class Number>(Number) { kernel = round_row<Number>; });
-  return kernel;
-}
-
-LoadRowKernel load_row_kernel(DataType type) {
-  LoadRowKernel kernel = nullptr;
-  with_number_type(type, [&]<class Number>(Number) { kernel = load_row<Number>; });
-  return kernel;
-}
+ExpertRowKernel expert_row_kernel(DataType type) { return kernels_here(type, 1).expert; }
+CombineRowKernel combine_row_kernel(DataType type, int top_k) { return kernels_here(type, top_k).combine; }
+RoundRowKernel round_row_kernel(DataType type) { return kernels_here(type, 1).round; }
+LoadRowKernel load_row_kernel(DataType type) { return kernels_here(type, 1).load; }
 
 }  // namespace a2asim

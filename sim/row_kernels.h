@@ -1,6 +1,7 @@
 // The inner loops of numeric fidelity: gather rows, run closed-form experts on a row, sum a token's rows.
 //
-// Rows are contiguous; loops are written so that compilers vectorise them. Addresses need the alignment of the element
+// Rows are contiguous; loops are written so that compilers vectorise them, and compiled for several instruction sets that
+// give the same bits. Addresses need the alignment of the element
 // type only where it says so.
 #pragma once
 
@@ -25,10 +26,21 @@ using RoundRowKernel = void (*)(const float* values, std::int64_t elements, std:
 // The other way; x at any address.
 using LoadRowKernel = void (*)(const std::byte* x, std::int64_t elements, float* values);
 
-// nullptr for opaque bytes.
+// nullptr for opaque bytes. For the widest instruction set of this processor.
 ExpertRowKernel expert_row_kernel(DataType type);
 CombineRowKernel combine_row_kernel(DataType type, int top_k);
 RoundRowKernel round_row_kernel(DataType type);
 LoadRowKernel load_row_kernel(DataType type);
+
+// --- For tests: the kernels of one instruction set.
+enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
+struct RowKernels {
+  ExpertRowKernel expert = nullptr;
+  CombineRowKernel combine = nullptr;
+  RoundRowKernel round = nullptr;
+  LoadRowKernel load = nullptr;
+};
+bool runs_here(InstructionSet set);
+RowKernels row_kernels(DataType type, int top_k, InstructionSet set);  // of one that runs here
 
 }  // namespace a2asim
