@@ -16,10 +16,10 @@ namespace a2asim {
 struct MirroredLayer {
   const StepOutcome& outcome;  // of the step; bad tokens and traffic are not counted yet
   int layer = 0;
-  std::uint64_t masked = 0;  // ranks that everybody leaves out
+  std::uint64_t masked = 0;                 // ranks that everybody leaves out
   std::span<const AllToAllConfig> configs;  // with every rank active
   std::span<const RankDecision> decisions;
-  std::span<const DispatchInput> inputs;  // no payloads at provenance fidelity
+  std::span<const DispatchInput> inputs;          // no payloads at provenance fidelity
   std::optional<std::int32_t> invalid_expert_id;  // nothing: this version does not sanitize
 };
 
@@ -36,8 +36,8 @@ class ClusterMirror {
                         std::span<const std::vector<std::byte>> outputs) = 0;
   // After combined(), for each rank with real rows: the oracle for these, which come first in its output.
   virtual void judged(const MirroredLayer& layer, int rank, const ReferenceResult& reference, Tolerance tolerance) = 0;
-  // In place of all these: somebody refuses or waits for ever. Inputs are those of the ranks that call dispatch, refused
-  // or not; nothing was written.
+  // In place of all these: somebody refuses or waits for ever. Inputs are those of the ranks that call dispatch,
+  // refused or not; nothing was written.
   virtual void stopped(const MirroredLayer& layer) = 0;
 
  protected:

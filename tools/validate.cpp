@@ -44,8 +44,10 @@ Result<ScenarioValidation> validate_scenario(const Scenario& scenario, std::stri
   const Result<ReplayReport> report = replay(scenario, file, run);
   if (!report) return tl::unexpected(report.error());
   out.verdict = report->verdict;
-  if (total(out, CheckResult::failed) > 0) out.result = CheckResult::failed;
-  else if (total(out, CheckResult::passed) > 0) out.result = CheckResult::passed;
+  if (total(out, CheckResult::failed) > 0)
+    out.result = CheckResult::failed;
+  else if (total(out, CheckResult::passed) > 0)
+    out.result = CheckResult::passed;
   if (out.why.empty() && out.result == CheckResult::skipped)
     out.why = report->why.empty() ? "no step of it reaches an all-to-all"
                                   : fmt::format("{} before any all-to-all: {}", name(report->verdict), report->why);

@@ -1,7 +1,8 @@
 // Validation: a scenario on the simulated cluster and, call by call beside it, on another backend.
 //
 // What is compared, and what may differ:
-//   receive      after every dispatch of an eager layer and after every combine: each rank's whole slice, byte for byte.
+//   receive      after every dispatch of an eager layer and after every combine: each rank's whole slice, byte for
+//   byte.
 //                That is more than the valid rows and the counters: top-k tables, flags, rows that sanitize filled and
 //                rows that nobody wrote (poisoned alike) are in it. Nothing may differ. The records of the geometry
 //                guard lie in front of the slices, the red zones behind them; the latter must be intact.
@@ -11,12 +12,14 @@
 //   output       what combine returns, bit for bit.
 //   tokens       the set of tokens whose output is NaN or wrong by the oracle.
 //   guard        guard on and ranks that disagree: an error that names two of them with both values.
-//   refusal      input that the GPU backend refuses before any write (R above the cap, more rows than R, which FlashInfer
+//   refusal      input that the GPU backend refuses before any write (R above the cap, more rows than R, which
+//   FlashInfer
 //                does not check, misaligned payloads): the error names the rank and the numbers, no byte changes.
 //   missing      a rank that makes no call: bounded waits end in an error that says who waits for whom.
 //   recovery     after such an error the device still gives right results.
 //   verdict      guard on: what the errors of the device amount to, against the simulator's verdict of the step.
-// After an error the device is not compared further: the simulator goes on with what hardware without the guard would do.
+// After an error the device is not compared further: the simulator goes on with what hardware without the guard would
+// do.
 #pragma once
 
 #include <array>
@@ -84,12 +87,12 @@ struct ScenarioValidation {
   CheckResult result = CheckResult::skipped;  // failed: any check failed; passed: none, and some passed
   std::string why;                            // skipped, or stopped early: one line
   std::array<std::array<std::int64_t, kCheckResults>, kCheckKinds> counts = {};
-  std::vector<Remark> remarks;  // failed and skipped checks, the first of each; and the errors that were wanted
+  std::vector<Remark> remarks;        // failed and skipped checks, the first of each; and the errors that were wanted
   Verdict verdict = Verdict::agrees;  // the simulator's
   std::int64_t steps = 0;             // with an all-to-all on the device
   std::int64_t graph_layers = 0;      // of these layers, through capture and replay
   std::int64_t bytes_compared = 0;
-  std::int64_t bytes_raced = 0;       // where the device took another writer's byte than the simulator
+  std::int64_t bytes_raced = 0;  // where the device took another writer's byte than the simulator
   std::int64_t tokens_compared = 0;
   std::int64_t nan_tokens = 0, wrong_tokens = 0;  // on both
 };

@@ -81,10 +81,12 @@ Result<int> run_validate(const Options& options, Io& io) {
       all.push_back(std::move(*one));
     }
   }
-  if (*format == 1) io.out << print(validations_as_json(all, options.device));
-  else io.out << validations_as_text(all, io.colour);
-  const bool differs = std::ranges::any_of(
-      all, [](const ScenarioValidation& one) { return one.result == CheckResult::failed; });
+  if (*format == 1)
+    io.out << print(validations_as_json(all, options.device));
+  else
+    io.out << validations_as_text(all, io.colour);
+  const bool differs =
+      std::ranges::any_of(all, [](const ScenarioValidation& one) { return one.result == CheckResult::failed; });
   return differs ? kErrorFound : kNothingWrong;
 }
 
@@ -98,7 +100,8 @@ void add_options(CLI::App& command, Options& options) {
       ->type_name("N");
   command.add_option("--timeout-ms", options.timeout_ms, "How long ranks wait for one that is missing; default 300")
       ->type_name("MS");
-  command.add_option("--sglang", options.sglang, "Run with this version's rules instead of the file's")->type_name("GEN");
+  command.add_option("--sglang", options.sglang, "Run with this version's rules instead of the file's")
+      ->type_name("GEN");
   command.add_option("--format", options.format, "text or json; default text")->type_name("FORMAT");
 }
 

@@ -48,8 +48,9 @@ Result<MakeDevice> cuda_devices(std::int64_t ranks_per_gpu, std::chrono::millise
 #else
 
 Result<MakeDevice> cuda_devices(std::int64_t, std::chrono::milliseconds) {
-  return fail(ErrorKind::bad_input,
-              "this program was built without the CUDA backend: configure with -DA2ASIM_CUDA=ON where a CUDA toolkit is");
+  return fail(
+      ErrorKind::bad_input,
+      "this program was built without the CUDA backend: configure with -DA2ASIM_CUDA=ON where a CUDA toolkit is");
 }
 
 #endif

@@ -144,13 +144,15 @@ void ValidationMirror::dispatched(const MirroredLayer& layer, SimAllToAll& allto
   if (layer.layer == 0) ++out_.steps;
   if (expected_refusal(layer, layer.outcome.taking_part)) {
     check_refusal(layer, layer.outcome.taking_part);
-    return stop(fmt::format("compared up to step {}: there the device refuses what FlashInfer would run", layer.outcome.step));
+    return stop(
+        fmt::format("compared up to step {}: there the device refuses what FlashInfer would run", layer.outcome.step));
   }
   if (!is_ready(layer)) return stop("the device failed");
   const bool replays = std::ranges::any_of(layer.decisions, &RankDecision::replay);
   is_graph_ = replays && layer.invalid_expert_id.has_value();
   if (replays && !is_graph_)
-    add(CheckKind::receive, CheckResult::skipped, layer, "run eagerly: a captured graph sanitizes, this version does not");
+    add(CheckKind::receive, CheckResult::skipped, layer,
+        "run eagerly: a captured graph sanitizes, this version does not");
   if (guard_ && disagrees(layer)) {
     check_guard(layer);
     return stop(fmt::format("compared up to step {}: there the guard ends it", layer.outcome.step));
@@ -230,9 +232,10 @@ std::string ValidationMirror::compare_slices(const MirroredLayer& layer, AllToAl
       }
       if (only_races || ++different != 1) continue;
       const auto runtime_max = layer.inputs[static_cast<std::size_t>(rank)].runtime_max_tokens_per_rank;
-      first = fmt::format("rank {}, byte {} ({}): {:02x}, the simulator has {:02x}", rank, i,
-                          place_in_slice(layer.configs[static_cast<std::size_t>(rank)], std::max<std::int64_t>(runtime_max, 1), at),
-                          std::to_integer<int>((*got)[i]), std::to_integer<int>((*wanted)[i]));
+      first = fmt::format(
+          "rank {}, byte {} ({}): {:02x}, the simulator has {:02x}", rank, i,
+          place_in_slice(layer.configs[static_cast<std::size_t>(rank)], std::max<std::int64_t>(runtime_max, 1), at),
+          std::to_integer<int>((*got)[i]), std::to_integer<int>((*wanted)[i]));
     }
   }
   return different == 0 ? "" : fmt::format("{}; {} bytes differ in all", first, different);
@@ -269,9 +272,10 @@ void ValidationMirror::judged(const MirroredLayer& layer, int rank, const Refere
   const bool judged = judge(simulated_[at], simulated) && judge(outputs_[at], own);
   const bool same = judged && std::ranges::equal(simulated.findings(), own.findings());
   add(CheckKind::tokens, same, layer,
-      same ? "" : fmt::format("rank {}: {} tokens NaN and {} wrong, the simulator has {} and {}", rank,
-                              own.count_of(FindingKind::nan_output), own.count_of(FindingKind::wrong_output),
-                              simulated.count_of(FindingKind::nan_output), simulated.count_of(FindingKind::wrong_output)));
+      same ? ""
+           : fmt::format("rank {}: {} tokens NaN and {} wrong, the simulator has {} and {}", rank,
+                         own.count_of(FindingKind::nan_output), own.count_of(FindingKind::wrong_output),
+                         simulated.count_of(FindingKind::nan_output), simulated.count_of(FindingKind::wrong_output)));
   out_.nan_tokens += own.count_of(FindingKind::nan_output);
   out_.wrong_tokens += own.count_of(FindingKind::wrong_output);
 }
@@ -288,7 +292,8 @@ void ValidationMirror::check_guard(const MirroredLayer& layer) {
   const auto ran = is_graph_ ? run_graph(layer, inputs.all()) : device_->all_to_all().dispatch(inputs.all());
   const bool named = !ran && names_disagreement(ran.error().message, layer);
   add(CheckKind::guard, named, layer,
-      ran ? "ranks disagree and no error came" : (named ? "" : "the error names no two ranks that differ: ") + ran.error().message);
+      ran ? "ranks disagree and no error came"
+          : (named ? "" : "the error names no two ranks that differ: ") + ran.error().message);
   if (!ran) check_verdict(layer, Verdict::disagrees);
   check_recovery(layer);
 }
@@ -309,7 +314,7 @@ void ValidationMirror::check_refusal(const MirroredLayer& layer, std::uint64_t r
   const bool named = !ran && names_refusal(ran.error().message, *refusal);
   const bool untouched = slices() == before;
   add(CheckKind::refusal, named && untouched, layer,
-      ran         ? fmt::format("rank {}: {}, and the device ran it", refusal->rank, refusal->why)
+      ran          ? fmt::format("rank {}: {}, and the device ran it", refusal->rank, refusal->why)
       : !untouched ? "bytes were written before the refusal: " + ran.error().message
                    : (named ? "" : "the error names other ranks or numbers: ") + ran.error().message);
   if (refusal->is_misaligned) return;  // no healthy round is possible with these payloads
@@ -342,7 +347,8 @@ void ValidationMirror::check_recovery(const MirroredLayer& layer) {
   auto device = make_device_({configs, guard_, {}, false});
   const bool same = simulated && device &&
                     healthy_round((*device)->all_to_all(), configs[0]) == healthy_round(**simulated, configs[0]);
-  add(CheckKind::recovery, same, layer, same ? "" : "after the error a round of agreeing ranks is not what it should be");
+  add(CheckKind::recovery, same, layer,
+      same ? "" : "after the error a round of agreeing ranks is not what it should be");
 }
 
 void ValidationMirror::stopped(const MirroredLayer& layer) {
@@ -352,8 +358,10 @@ void ValidationMirror::stopped(const MirroredLayer& layer) {
   const bool sends_refused = expected_refusal(layer, outcome.taking_part).has_value();
   if ((refused | outcome.taking_part) != 0) ++out_.steps;
   if (refused != 0) check_refusal(layer, refused);
-  if (sends_refused) check_refusal(layer, outcome.taking_part);
-  else if (outcome.taking_part != 0) check_missing(layer);
+  if (sends_refused)
+    check_refusal(layer, outcome.taking_part);
+  else if (outcome.taking_part != 0)
+    check_missing(layer);
   const bool all_over = outcome.over_capacity == outcome.group && !disagrees(layer);
   if (all_over) check_verdict(layer, Verdict::over_capacity);
   stop((refused | outcome.taking_part) != 0

@@ -45,9 +45,9 @@ class ValidationMirror final : public ClusterMirror {
   const MakeDevice& make_device_;
   ScenarioValidation& out_;
   std::unique_ptr<Device> device_;
-  bool done_ = false;        // nothing more to compare in this scenario
-  bool in_layer_ = false;    // the device has done this layer's dispatch
-  bool is_graph_ = false;    // and, by a graph, all the rest of it
+  bool done_ = false;      // nothing more to compare in this scenario
+  bool in_layer_ = false;  // the device has done this layer's dispatch
+  bool is_graph_ = false;  // and, by a graph, all the rest of it
   std::uint64_t masked_ = 0;
   std::map<std::vector<std::int64_t>, GraphId> graphs_;  // by rows and R of every rank
   Outputs outputs_;                                      // the device's

@@ -93,8 +93,8 @@ std::string validations_as_text(std::span<const ScenarioValidation> all, bool co
   std::string out;
   for (const ScenarioValidation& one : all) {
     const std::string passed = what_passed(one);
-    out += fmt::format("{}  {}, guard {}: {}{}\n", coloured(one.result, colour), one_line(one.name), one.guard ? "on" : "off",
-                       name(one.verdict), passed.empty() ? "" : "; " + passed);
+    out += fmt::format("{}  {}, guard {}: {}{}\n", coloured(one.result, colour), one_line(one.name),
+                       one.guard ? "on" : "off", name(one.verdict), passed.empty() ? "" : "; " + passed);
     if (!one.why.empty()) out += fmt::format("        {}\n", one_line(one.why));
     for (const Remark& remark : one.remarks)
       out += fmt::format("        {} {}, {}: {}\n", name(remark.kind), name(remark.result), place(remark),

@@ -91,7 +91,8 @@ bool names_disagreement(const std::string& message, const MirroredLayer& layer) 
       for (const int b : ranks) {
         const std::int64_t own = size.of_rank[static_cast<std::size_t>(a)];
         const std::int64_t theirs = size.of_rank[static_cast<std::size_t>(b)];
-        if (own != theirs && contains(message, fmt::format("rank {} has {} {}, rank {} has {};", a, size.what, own, b, theirs)))
+        if (own != theirs &&
+            contains(message, fmt::format("rank {} has {} {}, rank {} has {};", a, size.what, own, b, theirs)))
           return true;
       }
     }
@@ -133,7 +134,8 @@ std::string place_in_slice(const AllToAllConfig& config, std::int64_t runtime_ma
   for (std::size_t p = 0; p < config.payload_bytes_per_token.size(); ++p) {
     const std::int64_t pitch = config.payload_bytes_per_token[p];
     const std::int64_t region = receive_region(at, config.ep_size, runtime_max, before);
-    if (at_bytes < region + config.ep_size * runtime_max * pitch) return row(fmt::format("payload {}", p), region, pitch);
+    if (at_bytes < region + config.ep_size * runtime_max * pitch)
+      return row(fmt::format("payload {}", p), region, pitch);
     before += pitch;
   }
   const std::int64_t region = combine_region(at, config.ep_size, runtime_max, before);

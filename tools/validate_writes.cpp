@@ -21,8 +21,8 @@ DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.con
     std::array<std::int64_t, kMaxRanks> next = {};
     for (std::int64_t token = 0; token < input.local_num_tokens; ++token) {
       std::array<std::int32_t, kMaxTopK> targets;
-      distinct_targets(input.token_selected_experts.data() + token * config.top_k, config.top_k, config.num_experts, ranks,
-                       targets.data());
+      distinct_targets(input.token_selected_experts.data() + token * config.top_k, config.top_k, config.num_experts,
+                       ranks, targets.data());
       for (int j = 0; j < config.top_k; ++j) {
         const int slice = targets[static_cast<std::size_t>(j)];
         if (slice < 0 || has(layer.masked, slice)) continue;
@@ -34,7 +34,8 @@ DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.con
           const std::int64_t begin = receive_region(config.layout(), ranks, runtime_max, before) +
                                      receive_row(writer, slot, runtime_max) * bytes;
           by_slice_[static_cast<std::size_t>(slice)].push_back(
-              {begin, input.payloads[p].subspan(static_cast<std::size_t>(token * bytes), static_cast<std::size_t>(bytes)),
+              {begin,
+               input.payloads[p].subspan(static_cast<std::size_t>(token * bytes), static_cast<std::size_t>(bytes)),
                writer});
           longest_ = std::max(longest_, bytes);
           before += bytes;

@@ -53,7 +53,8 @@ class StandIn final : public Device, public AllToAll {
     if (flaw_ == Flaw::byte_in_output && !outputs[0].empty()) outputs[0][0] ^= std::byte{1};
     return ok;
   }
-  Result<GraphId> capture(std::span<const DispatchInput> inputs, std::int32_t id, const ExpertPayloads& payloads) override {
+  Result<GraphId> capture(std::span<const DispatchInput> inputs, std::int32_t id,
+                          const ExpertPayloads& payloads) override {
     return sim_->capture(inputs, id, payloads);
   }
   Result<void> replay(std::span<const GraphId> graphs, std::span<const DispatchInput> inputs,
@@ -75,7 +76,8 @@ class StandIn final : public Device, public AllToAll {
       const std::int64_t cap = request_.configs[static_cast<std::size_t>(rank)].max_num_tokens;
       const std::int64_t runtime_max = input.runtime_max_tokens_per_rank;
       if (flaw_ == Flaw::no_refusal) continue;
-      if (runtime_max > cap) return fail(ErrorKind::assertion_error, fmt::format("rank {}: R {} cap {}", rank, runtime_max, cap));
+      if (runtime_max > cap)
+        return fail(ErrorKind::assertion_error, fmt::format("rank {}: R {} cap {}", rank, runtime_max, cap));
       if (input.local_num_tokens > runtime_max)
         return fail(ErrorKind::runtime_error,
                     fmt::format("rank {}: {} rows, R {}", rank, input.local_num_tokens, runtime_max));
@@ -86,7 +88,8 @@ class StandIn final : public Device, public AllToAll {
   Result<void> guard(const std::vector<DispatchInput>& inputs) {
     const auto compare = [&](std::size_t r, const char* what, std::int64_t own, std::int64_t first) -> Result<void> {
       if (own == first) return {};
-      return fail(ErrorKind::runtime_error, fmt::format("rank 0 has {} {}, rank {} has {}; guard", what, first, r, own));
+      return fail(ErrorKind::runtime_error,
+                  fmt::format("rank 0 has {} {}, rank {} has {}; guard", what, first, r, own));
     };
     for (std::size_t r = 1; r < inputs.size(); ++r) {
       const AllToAllConfig &own = request_.configs[r], &first = request_.configs[0];
@@ -95,7 +98,8 @@ class StandIn final : public Device, public AllToAll {
                         inputs[0].runtime_max_tokens_per_rank);
       if (ok) ok = compare(r, "max_num_tokens", own.max_num_tokens, first.max_num_tokens);
       if (ok)
-        ok = compare(r, "bytes per token of payload 0", own.payload_bytes_per_token[0], first.payload_bytes_per_token[0]);
+        ok = compare(r, "bytes per token of payload 0", own.payload_bytes_per_token[0],
+                     first.payload_bytes_per_token[0]);
       if (!ok) return ok;
     }
     return {};
@@ -104,7 +108,8 @@ class StandIn final : public Device, public AllToAll {
     std::string who;
     for (const int rank : local_) {
       for (int peer = 0; peer < request_.configs[0].ep_size; ++peer) {
-        if (std::ranges::find(local_, peer) == local_.end()) who += fmt::format("rank {} waits for rank {} (flag); ", rank, peer);
+        if (std::ranges::find(local_, peer) == local_.end())
+          who += fmt::format("rank {} waits for rank {} (flag); ", rank, peer);
       }
     }
     return who.empty() ? Result<void>{} : fail(ErrorKind::runtime_error, who);
@@ -122,7 +127,8 @@ MakeDevice stand_in(Flaw flaw) {
   };
 }
 
-ScenarioValidation validated(const std::string& name, bool guard, Flaw flaw = Flaw::none, const std::string& sglang = "") {
+ScenarioValidation validated(const std::string& name, bool guard, Flaw flaw = Flaw::none,
+                             const std::string& sglang = "") {
   const std::string file = std::string(A2ASIM_SOURCE_DIR) + "/sim/scenarios/" + name + ".yaml";
   const auto scenario = load_scenario(file);
   REQUIRE_MESSAGE(scenario.has_value(), file);
