@@ -158,6 +158,7 @@ __global__ void __launch_bounds__(kMaxCombineThreads) combine_kernel(const __gri
   __shared__ Parts parts[2];
   const int block = static_cast<int>(blockIdx.x) - protocol_blocks(args);
   if (block < 0) {
+    wait_for_previous_kernel();
     meet_for_combine(args);
     return;
   }
@@ -168,6 +169,7 @@ __global__ void __launch_bounds__(kMaxCombineThreads) combine_kernel(const __gri
   const bool draws = adding_blocks < num_tokens;
   TicketCounter tickets(&args.state->next_combine, adding_blocks);
   int number = block;
+  if (scouts) wait_for_previous_kernel();
   for (int step = 0;; ++step) {
     Parts& found = parts[step % 2];
     if (scouts && number < num_tokens) {
@@ -197,7 +199,7 @@ int start_combine(const LaunchArgs& args, Stream stream) {
   const int resident = resident_blocks(kernel, threads);
   if (resident <= 0) return cudaErrorLaunchOutOfResources;
   const int adding = max(1, min(tokens, resident));
-  return start({adding + (args.has_remote_ranks != 0 ? 0 : 1), threads, stream, false}, kernel, args);
+  return start({adding + (args.has_remote_ranks != 0 ? 0 : 1), threads, stream, true}, kernel, args);
 }
 
 template <NumberType kType>

@@ -2,8 +2,8 @@
 // other launches, finish tells them and waits.
 //
 // The published kernel (moeAlltoAllKernels.cu, moeA2ADispatchKernel) takes slots from an atomic counter, one block a
-// token. Here slots are given in token order, so receive buffers are the same bytes in every run: one block a rank
-// counts ahead, 32 tokens at a time. A row is read once and written to all its destinations.
+// token. Here slots are given in token order, so receive buffers are the same bytes in every run: route counts ahead,
+// 32 tokens at a time. A row is read once and written to all its destinations.
 #include "gpu/launch_config.cuh"
 #include "gpu/vector.cuh"
 
@@ -11,32 +11,41 @@ namespace a2asim::gpu {
 namespace {
 
 constexpr int kRouteWarps = 32;
+constexpr int kRouteThreads = kRouteWarps * kWarpSize;
+constexpr int kChunk_tokens = kRouteWarps * kRouteGroup_tokens;  // of one block of route: a group a warp
+constexpr int kTabulatedExperts = 1024;
 
 struct RouteShared {
   unsigned senders[kRouteWarps][kMaxRanks + 1];  // [group of this chunk][destination]; + 1 avoids bank conflicts
   int before[kRouteWarps][kMaxRanks + 1];
   int total[kMaxRanks];
+  std::uint8_t rank_of_expert[kTabulatedExperts];  // saves a division a top-k entry
 };
 
-// Destination of one top-k entry; -1 if the id is out of range (noted in the state) or the destination is masked out.
-__device__ int destination_of(const LaunchArgs& args, const RankArgs& rank, int token, int position, int expert) {
-  if (expert < 0 || expert >= rank.num_experts) {
-    const auto where = static_cast<unsigned long long>(rank.rank) << 48 | static_cast<unsigned long long>(token) << 8 |
-                       static_cast<unsigned long long>(position);
-    atomicMin(reinterpret_cast<unsigned long long*>(&args.state->bad_expert), where);
-    return -1;
-  }
-  const auto to = static_cast<int>(target_rank_in<std::uint32_t>(static_cast<std::uint32_t>(expert),
-                                                                 static_cast<std::uint32_t>(rank.num_experts),
-                                                                 static_cast<std::uint32_t>(args.ep_size)));
-  return is_active(rank.active_rank_mask, to) ? to : -1;
+// An id out of range is noted in the state, the smallest (rank, token, position) of all.
+__device__ void note_bad_expert(const LaunchArgs& args, const RankArgs& rank, int token, int position) {
+  const auto where = static_cast<unsigned long long>(rank.rank) << 48 | static_cast<unsigned long long>(token) << 8 |
+                     static_cast<unsigned long long>(position);
+  atomicMin(reinterpret_cast<unsigned long long*>(&args.state->bad_expert), where);
+}
+
+__device__ bool is_expert(const RankArgs& rank, int expert) {
+  return static_cast<unsigned>(expert) < static_cast<unsigned>(rank.num_experts);
+}
+
+__device__ int rank_of_expert(const LaunchArgs& args, const RankArgs& rank, int expert) {
+  return static_cast<int>(target_rank_in<std::uint32_t>(static_cast<std::uint32_t>(expert),
+                                                        static_cast<std::uint32_t>(rank.num_experts),
+                                                        static_cast<std::uint32_t>(args.ep_size)));
 }
 
 // Bit d: this token goes to rank d. Several experts of one rank give one bit: one copy. Four ids at a time, so that
 // their loads are in flight together.
-__device__ std::uint64_t destinations_of(const LaunchArgs& args, const RankArgs& rank, int token) {
+__device__ std::uint64_t destinations_of(const LaunchArgs& args, const RankArgs& rank, const RouteShared& shared,
+                                         int token) {
   const std::int32_t* ids = rank.token_selected_experts + static_cast<std::int64_t>(token) * rank.top_k;
   const bool in_fours = rank.top_k % 4 == 0 && reinterpret_cast<std::uintptr_t>(rank.token_selected_experts) % 16 == 0;
+  const bool is_tabulated = rank.num_experts <= kTabulatedExperts;
   std::uint64_t mask = 0;
 #pragma unroll 2
   for (int position = 0; position < rank.top_k; position += 4) {
@@ -50,22 +59,44 @@ __device__ std::uint64_t destinations_of(const LaunchArgs& args, const RankArgs&
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int to = destination_of(args, rank, token, position + i, expert[i]);
-      if (to >= 0) mask |= std::uint64_t{1} << to;
+      if (!is_expert(rank, expert[i])) {
+        note_bad_expert(args, rank, token, position + i);
+        continue;
+      }
+      const int to = is_tabulated ? shared.rank_of_expert[expert[i]] : rank_of_expert(args, rank, expert[i]);
+      mask |= std::uint64_t{1} << to;
     }
   }
-  return mask;
+  return mask & rank.active_rank_mask;
 }
 
 // One warp, one group of 32 tokens: which of them go where.
-__device__ void mark_senders(const LaunchArgs& args, const RankArgs& rank, int group, unsigned* senders) {
+__device__ void mark_senders(const LaunchArgs& args, const RankArgs& rank, RouteShared& shared, int group) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
   const int token = group * kRouteGroup_tokens + lane;
-  const std::uint64_t mask = token < rank.num_tokens ? destinations_of(args, rank, token) : 0;
+  const std::uint64_t mask = token < rank.num_tokens ? destinations_of(args, rank, shared, token) : 0;
   for (int to = 0; to < args.ep_size; ++to) {
     const unsigned marked = __ballot_sync(kFullWarp, is_active(mask, to));
-    if (lane == to % kWarpSize) senders[to] = marked;
+    if (lane == to % kWarpSize) shared.senders[warp][to] = marked;
   }
+  __syncwarp();
+}
+
+// Adds the tokens of all chunks before this one to the totals. Every block counts for itself: that is less than waiting
+// for another block would cost.
+__device__ void count_earlier_chunks(const LaunchArgs& args, const RankArgs& rank, int chunk, RouteShared& shared) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
+  int low = 0, high = 0;  // tokens to destinations lane and lane + 32
+  for (int group = warp; group < chunk * kRouteWarps; group += kRouteWarps) {
+    mark_senders(args, rank, shared, group);
+    if (lane < args.ep_size) low += __popc(shared.senders[warp][lane]);
+    if (lane + kWarpSize < args.ep_size) high += __popc(shared.senders[warp][lane + kWarpSize]);
+    __syncwarp();
+  }
+  if (low != 0) atomicAdd(&shared.total[lane], low);
+  if (high != 0) atomicAdd(&shared.total[lane + kWarpSize], high);
 }
 
 // Tokens to each destination before each group of the chunk: one warp a destination, one lane a group.
@@ -87,35 +118,49 @@ __device__ void count_before(RouteShared& shared, int ep_size) {
   }
 }
 
-__global__ void __launch_bounds__(kRouteWarps* kWarpSize) route_kernel(const __grid_constant__ LaunchArgs args) {
-  let_next_kernel_start();
-  __shared__ RouteShared shared;
-  const RankArgs& rank = args.ranks[blockIdx.x];
-  std::byte* slice = args.slices[rank.rank];
-  const WorkspaceLayout at = layout_of(args, rank);
-  const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % kWarpSize;
-  const int warp = thread / kWarpSize;
-  const int warps = static_cast<int>(blockDim.x) / kWarpSize;
-  for (int to = thread; to < args.ep_size; to += static_cast<int>(blockDim.x)) shared.total[to] = 0;
-  if (thread == 0) {
-    *words(slice, at.flag_val) += 1;
-    *words(slice, at.local_token_counter) = rank.num_tokens;
-  }
-  for (int chunk = 0; chunk * kRouteGroup_tokens < rank.num_tokens; chunk += warps) {
-    const int group = chunk + warp;
-    mark_senders(args, rank, group, shared.senders[warp]);
-    __syncthreads();
-    count_before(shared, args.ep_size);
-    __syncthreads();
-    if (group * kRouteGroup_tokens >= rank.num_tokens) continue;
-    for (int to = lane; to < args.ep_size; to += kWarpSize) {
-      rank.routes[group * args.ep_size + to] = {shared.senders[warp][to], shared.before[warp][to]};
+__device__ void set_up_route(const LaunchArgs& args, const RankArgs& rank, RouteShared& shared) {
+  const int threads = static_cast<int>(blockDim.x);
+  for (int to = static_cast<int>(threadIdx.x); to < args.ep_size; to += threads) shared.total[to] = 0;
+  if (rank.num_experts <= kTabulatedExperts) {
+    for (int expert = static_cast<int>(threadIdx.x); expert < rank.num_experts; expert += threads) {
+      shared.rank_of_expert[expert] = static_cast<std::uint8_t>(rank_of_expert(args, rank, expert));
     }
   }
   __syncthreads();
+}
+
+// blockIdx.x: local rank; blockIdx.y: chunk of its tokens.
+__global__ void __launch_bounds__(kRouteThreads) route_kernel(const __grid_constant__ LaunchArgs args) {
+  let_next_kernel_start();
+  __shared__ RouteShared shared;
+  const RankArgs& rank = args.ranks[blockIdx.x];
+  const int chunk = static_cast<int>(blockIdx.y);
+  const int last_chunk = max(rank.num_tokens - 1, 0) / kChunk_tokens;
+  if (chunk > last_chunk) return;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int group = chunk * kRouteWarps + thread / kWarpSize;
+  set_up_route(args, rank, shared);
+  wait_for_previous_kernel();
+  count_earlier_chunks(args, rank, chunk, shared);
+  mark_senders(args, rank, shared, group);
+  __syncthreads();
+  count_before(shared, args.ep_size);
+  __syncthreads();
+  if (group * kRouteGroup_tokens < rank.num_tokens) {
+    const int warp = thread / kWarpSize;
+    for (int to = thread % kWarpSize; to < args.ep_size; to += kWarpSize) {
+      rank.routes[group * args.ep_size + to] = {shared.senders[warp][to], shared.before[warp][to]};
+    }
+  }
+  if (chunk != last_chunk) return;
+  std::byte* slice = args.slices[rank.rank];
+  const WorkspaceLayout at = layout_of(args, rank);
   for (int to = thread; to < args.ep_size; to += static_cast<int>(blockDim.x)) {
     words(slice, at.send_counters)[to] = shared.total[to];
+  }
+  if (thread == 0) {
+    *words(slice, at.flag_val) += 1;
+    *words(slice, at.local_token_counter) = rank.num_tokens;
   }
 }
 
@@ -137,7 +182,11 @@ __device__ void find_destinations(const LaunchArgs& args, const RankArgs& rank, 
   const bool refused = *const_cast<volatile std::uint64_t*>(&args.state->bad_expert) != kNoBadExpert;
   const RouteGroup low = lane < args.ep_size ? group[lane] : RouteGroup{};
   const RouteGroup high = lane + kWarpSize < args.ep_size ? group[lane + kWarpSize] : RouteGroup{};
-  const int to = lane < rank.top_k && !refused ? destination_of(args, rank, token, lane, expert) : -1;
+  int to = -1;
+  if (is_expert(rank, expert) && !refused) {
+    to = rank_of_expert(args, rank, expert);
+    if (!is_active(rank.active_rank_mask, to)) to = -1;
+  }
   // The first position of each destination carries the copy, as distinct_targets of routing.h.
   const unsigned earlier_lanes = (1u << lane) - 1;
   const unsigned same = __match_any_sync(kFullWarp, to);
@@ -240,9 +289,10 @@ int launch_dispatch(const LaunchArgs& args, Stream stream) {
     most_tokens = max(most_tokens, args.ranks[i].num_tokens);
     most_vectors = max(most_vectors, args.ranks[i].num_vectors);
   }
-  const int groups = (most_tokens + kRouteGroup_tokens - 1) / kRouteGroup_tokens;
-  const int route_warps = min(max(groups, 1), kRouteWarps);
-  const int routed = start({args.num_local_ranks, route_warps * kWarpSize, stream, false}, route_kernel, args);
+  const dim3 chunks(static_cast<unsigned>(args.num_local_ranks),
+                    static_cast<unsigned>(max(1, (most_tokens + kChunk_tokens - 1) / kChunk_tokens)));
+  const int route_threads = threads_for(min(most_tokens, kRouteThreads), kRouteThreads);
+  const int routed = start({chunks, route_threads, stream, true}, route_kernel, args);
   if (routed != cudaSuccess) return routed;
   const int blocks = args.first_token[args.num_local_ranks] + (args.has_remote_ranks != 0 ? 0 : 1);
   if (blocks > 0) {

@@ -21,6 +21,12 @@ struct LaunchShape {
       : blocks(blocks), threads(threads), stream(stream), overlaps_previous(overlaps) {}
 };
 
+inline int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return 0;
+  return cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess ? value : 0;
+}
+
 template <class... Parameters, class... Arguments>
 int start(const LaunchShape& shape, void (*kernel)(Parameters...), const Arguments&... arguments) {
   cudaLaunchAttribute overlap = {};
@@ -32,16 +38,13 @@ int start(const LaunchShape& shape, void (*kernel)(Parameters...), const Argumen
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = shape.stream;
   config.attrs = &overlap;
-  config.numAttrs = shape.overlaps_previous ? 1 : 0;
+  // Devices before 9.0 do not know it, and their kernels do not wait (protocol.cuh).
+  const bool overlaps = shape.overlaps_previous && device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
+  config.numAttrs = overlaps ? 1 : 0;
   return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-inline int multiprocessors() {
-  int device = 0, count = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return 0;
-  if (cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) return 0;
-  return count;
-}
+inline int multiprocessors() { return device_attribute(cudaDevAttrMultiProcessorCount); }
 
 // How many blocks of this kernel the current device holds at once.
 template <class... Parameters>
