@@ -15,11 +15,13 @@ __global__ void meet_kernel(const __grid_constant__ LaunchArgs args) { meet_for_
 
 }  // namespace
 
+int launch_meet(const LaunchArgs& args, Stream stream) { return start({1, 256, stream, false}, meet_kernel, args); }
+
+int start_meeting(const LaunchArgs& args, Stream stream) {
+  return args.has_remote_ranks == 0 ? cudaSuccess : start({1, 256, stream, false}, meet_kernel, args);
+}
+
 int launch_combine(const LaunchArgs& args, NumberType type, int top_k, Stream stream) {
-  if (args.has_remote_ranks != 0) {
-    const int met = start({1, 256, stream, false}, meet_kernel, args);
-    if (met != cudaSuccess) return met;
-  }
   switch (type) {
     case NumberType::bfloat16:
       return launch_combine_bfloat16(args, top_k, stream);

@@ -143,6 +143,9 @@ __device__ inline void meet_for_combine(const LaunchArgs& args) {
   wait_for_peers(args, Round::combine);
 }
 
+// One block that waits for peers in other launches, ahead of the adding.
+int launch_meet(const LaunchArgs& args, Stream stream);
+
 constexpr int kMaxCombineThreads = 512;
 
 // When all blocks have drawn their last token, the counter is set back for the next launch. One thread a block.
@@ -186,6 +189,9 @@ __global__ void __launch_bounds__(kMaxCombineThreads) combine_kernel(const __gri
   if (draws && static_cast<int>(threadIdx.x) == adding_threads) set_back_counter(*args.state, adding_blocks);
 }
 
+// combine.cu: starts meet_kernel where some peer is in another launch; nothing otherwise.
+int start_meeting(const LaunchArgs& args, Stream stream);
+
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
 int start_combine(const LaunchArgs& args, Stream stream) {
   int vectors = 0;
@@ -198,6 +204,15 @@ int start_combine(const LaunchArgs& args, Stream stream) {
   const int threads = threads_for(vectors, kPositions > 8 ? 256 : 448) + kWarpSize;
   const int resident = resident_blocks(kernel, threads);
   if (resident <= 0) return cudaErrorLaunchOutOfResources;
+  if (args.has_remote_ranks != 0) {
+    // Kernels are loaded at first use, which may wait for all that run, and the one that meets waits for its peers: the
+    // adding kernel is loaded before it.
+    cudaFuncAttributes loaded;
+    const int load = cudaFuncGetAttributes(&loaded, kernel);
+    if (load != cudaSuccess) return load;
+    const int met = launch_meet(args, stream);
+    if (met != cudaSuccess) return met;
+  }
   const int adding = max(1, min(tokens, resident));
   return start({adding + (args.has_remote_ranks != 0 ? 0 : 1), threads, stream, true}, kernel, args);
 }

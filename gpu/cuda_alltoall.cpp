@@ -309,18 +309,23 @@ Result<void> CudaAllToAll::enqueue_combine() {
 }
 
 Result<void> CudaAllToAll::finish() {
-  Result<void> first;
+  Result<void> found;
   for (Device& device : devices_) {
     if (auto ok = cuda_result(cudaSetDevice(device.id), "cudaSetDevice"); !ok) return ok;
     if (auto ok = cuda_result(cudaStreamSynchronize(device.stream.get()), "running the all-to-all"); !ok) {
       phase_ = Phase::broken;
       return ok;
     }
+    const bool was_broken = phase_ == Phase::broken;
     auto ok = report(device);
-    if (!ok && first) first = ok;
-    else if (!ok) first.error().message += "; " + ok.error().message;  // each launch speaks for its own ranks
+    if (ok) continue;
+    if (found) {
+      found = ok;
+    } else if (was_broken && phase_ == Phase::broken) {
+      found.error().message += "; " + ok.error().message;  // who else waits for whom
+    }
   }
-  return first;
+  return found;
 }
 
 Result<void> CudaAllToAll::dispatch(std::span<const DispatchInput> inputs) {

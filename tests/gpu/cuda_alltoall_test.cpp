@@ -234,6 +234,15 @@ TEST_CASE("a missing rank ends the wait, and the device stays usable") {
         std::string::npos);
   CHECK_FALSE((*made)->dispatch(views).has_value());
   run_rounds(config, 14, 1);
+
+  options.devices = {0, 0};  // ranks 0 and 1 in one launch, 3 in another: both are heard
+  auto apart = gpu::CudaAllToAll::create(std::span(&config, 1), options);
+  REQUIRE(apart.has_value());
+  const auto both = (*apart)->dispatch(views);
+  REQUIRE_FALSE(both.has_value());
+  for (const char* wait : {"rank 0 waits for rank 2", "rank 1 waits for rank 2", "rank 3 waits for rank 2"}) {
+    CHECK(both.error().message.find(wait) != std::string::npos);
+  }
 }
 
 TEST_CASE("capture and replay equal the eager calls") {
