@@ -86,6 +86,20 @@ CheckFinding explain(const Deployment& deployment, const TroubledBatch& batch, E
   return finding;
 }
 
+// Why the server does not start, or empty.
+std::string start_error(const Deployment& deployment) {
+  if (!deployment.rejections.empty()) {
+    const Rejection& first = deployment.rejections.front();
+    return fmt::format("{}: {}: {}", first.handler, name(first.error.kind), first.error.message);
+  }
+  for (std::size_t bucket = 0; bucket < deployment.baked.size(); ++bucket)
+    for (const SizingDecision& rank : deployment.baked[bucket])
+      if (rank.runtime_max_tokens_per_rank > deployment.max_num_tokens)
+        return fmt::format("graph capture: bucket {} needs runtime_max_tokens_per_rank {}, max_num_tokens is {}",
+                           deployment.capture_bs[bucket], rank.runtime_max_tokens_per_rank, deployment.max_num_tokens);
+  return {};
+}
+
 // As in check: a first request that everybody who enters the all-to-all refuses means that the server never gets going.
 bool nobody_gets_in(std::span<const RankDecision> decisions) {
   std::size_t entering = 0, raised = 0;
@@ -138,7 +152,7 @@ const ExploreBatches& ConfigurationExplorer::batches_of(const Deployment& deploy
 
 std::int64_t ConfigurationExplorer::count_cases(const ExploreConfiguration& configuration) {
   const auto deployment = explore_deployment(generation_, configuration, rule_);
-  if (!deployment || !(*deployment)->rejections.empty()) return 0;
+  if (!deployment || !start_error(**deployment).empty()) return 0;
   return static_cast<std::int64_t>(batches_of(**deployment).size());
 }
 
@@ -193,10 +207,7 @@ void ConfigurationExplorer::explore(const ExploreConfiguration& configuration, s
   const auto resolved = explore_deployment(generation_, configuration, rule_);
   if (!resolved) return refuse(resolved.error().message);
   const Deployment& deployment = **resolved;
-  if (!deployment.rejections.empty()) {
-    const Rejection& first = deployment.rejections.front();
-    return refuse(fmt::format("{}: {}: {}", first.handler, name(first.error.kind), first.error.message));
-  }
+  if (const std::string why = start_error(deployment); !why.empty()) return refuse(why);
 
   Decider decider(deployment);
   const ExploreBatches& batches = batches_of(deployment);

@@ -74,11 +74,10 @@ std::string head(const ExploreReport& report, const GenerationExploration& gener
 std::string counts(const GenerationExploration& generation) {
   const auto count = [&](ExploreOutcome outcome) { return generation.count(outcome); };
   const std::int64_t disagrees = count(ExploreOutcome::disagrees), overflow = count(ExploreOutcome::overflow);
-  std::string out =
-      fmt::format("  {} in {} cases", disagrees + overflow == 0 ? "no disagreement and no silent overflow" : "found",
-                  grouped(generation.cases));
-  if (disagrees > 0) out += fmt::format("; {} disagree", grouped(disagrees));
-  if (overflow > 0) out += fmt::format("; {} overflow silently", grouped(overflow));
+  std::string out = disagrees + overflow == 0
+                        ? fmt::format("  no disagreement and no silent overflow in {} cases", grouped(generation.cases))
+                        : fmt::format("  of {} cases {} disagree and {} overflow silently", grouped(generation.cases),
+                                      grouped(disagrees), grouped(overflow));
   if (const auto n = count(ExploreOutcome::over_cap)) out += fmt::format("; {} refused by the cap", grouped(n));
   if (const auto n = count(ExploreOutcome::refused)) out += fmt::format("; {} rejected", grouped(n));
   if (const auto n = count(ExploreOutcome::wasteful)) out += fmt::format("; {} wasteful", grouped(n));

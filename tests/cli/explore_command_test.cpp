@@ -1,0 +1,179 @@
+// a2asim explore, merge and --rule-cmd, run in this process.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run.h"
+
+namespace a2asim {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kExampleRule = "python3 " A2ASIM_SOURCE_DIR "/tools/examples/rule_pr29461.py";
+const std::vector<std::string> kCollapsedLaunch = {"--",
+                                                   "python3",
+                                                   "-m",
+                                                   "sglang.launch_server",
+                                                   "--model-path",
+                                                   "M",
+                                                   "--tp",
+                                                   "2",
+                                                   "--dp",
+                                                   "2",
+                                                   "--enable-dp-attention",
+                                                   "--enable-dp-lm-head",
+                                                   "--moe-dense-tp-size",
+                                                   "1",
+                                                   "--moe-a2a-backend",
+                                                   "flashinfer",
+                                                   "--moe-runner-backend",
+                                                   "flashinfer_cutlass",
+                                                   "--cuda-graph-max-bs",
+                                                   "8",
+                                                   "--chunked-prefill-size",
+                                                   "64",
+                                                   "--max-running-requests",
+                                                   "16"};
+
+struct Folder {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("a2asim_explore_" + std::to_string(::getpid()));
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path / name, std::ios::binary) << text;
+    return (path / name).string();
+  }
+};
+
+std::vector<std::string> with(std::vector<std::string> args, const std::vector<std::string>& more) {
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+void check_refused(const std::vector<std::string>& args, const std::string& message) {
+  const Outcome outcome = run(args);
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.find(message) != std::string::npos);
+  CHECK(std::ranges::count(outcome.err, '\n') == 1);
+}
+
+TEST_CASE("explore finds the buckets of pr29461 and writes a scenario that replay reproduces") {
+  const Folder folder;
+  const std::string out = (folder.path / "witnesses").string();
+  const Outcome found = run({"explore", "--sglang", "pr29461", "--out", out});
+  CHECK(found.exit_code == 1);
+  CHECK(found.err.empty());
+  CHECK(found.out.find("the smallest error, 2 ranks") != std::string::npos);
+  const std::string file = out + "/pr29461-collapsed-graph_decode-disagrees.yaml";
+  const Outcome replayed = run({"replay", "--format", "json", file});
+  CHECK(replayed.exit_code == 1);
+  CHECK(Json::parse(replayed.out)["scenarios"][0]["verdict"] == "disagrees");
+  CHECK(run({"replay", "--sglang", "pr30450", file}).exit_code == 0);
+}
+
+TEST_CASE("explore of pr30450 says that nothing disagrees, and in how many cases") {
+  const Outcome found = run({"explore", "--sglang", "pr30450", "--format", "json"});
+  CHECK(found.exit_code == 0);
+  const Json report = Json::parse(found.out);
+  CHECK(report["verdict"] == "agrees");
+  CHECK(report["cases"] > 100'000);
+  CHECK(report["generations"][0]["configurations"] == report["generations"][0]["space_configurations"]);
+  for (const Json& finding : report["findings"]) CHECK(finding["severity"] == "note");
+}
+
+TEST_CASE("merge of all shards prints what the whole prints, in every format") {
+  const Folder folder;
+  const std::vector<std::string> command = {"explore", "--sglang", "pr27945..pr29461", "--budget", "30000"};
+  std::vector<std::string> shards;
+  for (const char* shard : {"3/3", "1/3", "2/3"}) {
+    const Outcome part = run(with(command, {"--shard", shard, "--format", "json"}));
+    REQUIRE(part.exit_code != 2);
+    shards.push_back(folder.write(std::string(1, shard[0]) + ".json", part.out));
+  }
+  for (const char* format : {"text", "json", "sarif"}) {
+    const Outcome whole = run(with(command, {"--format", format, "--threads", "2"}));
+    const Outcome merged = run(with({"merge", "--format", format}, shards));
+    CHECK(merged.exit_code == whole.exit_code);
+    CHECK(merged.out == whole.out);
+  }
+  check_refused({"merge"}, "no shards");
+  check_refused({"merge", shards[0], shards[1]}, "shard 2/3 is missing");
+  check_refused({"merge", shards[0], shards[1], shards[1]}, "are the same shard");
+  const std::string whole = folder.write("whole.json", run(with(command, {"--format", "json"})).out);
+  check_refused({"merge", whole}, "is no shard");
+  const std::string other =
+      folder.write("other.json",
+                   run({"explore", "--sglang", "pr30450", "--budget", "10", "--shard", "2/3", "--format", "json"}).out);
+  check_refused({"merge", shards[0], shards[1], other}, "differs");
+  check_refused({"merge", folder.write("no.json", "no")}, "is no JSON");
+  check_refused({"merge", folder.write("list.json", "[]")}, "was not written by");
+  check_refused({"merge", (folder.path / "missing.json").string()}, "missing.json");
+}
+
+TEST_CASE("SARIF of an exploration has one result a bad cell") {
+  const Json sarif = Json::parse(run({"explore", "--sglang", "pr29461", "--format", "sarif"}).out);
+  CHECK(sarif["version"] == "2.1.0");
+  bool found = false;
+  for (const Json& result : sarif["runs"][0]["results"])
+    found = found || (result["ruleId"] == "geometry_disagreement" && result["level"] == "error");
+  CHECK(found);
+}
+
+TEST_CASE("options of explore that cannot be used") {
+  check_refused({"explore", "--sglang", "pr1"}, "no generation");
+  check_refused({"explore", "--sglang", "pr30450..pr29461"}, "older generation comes first");
+  check_refused({"explore", "--sglang", "pr29461.."}, "no generation");
+  for (const char* budget : {"", "s", "-1", "0", "10h", "ten", "99999999999999999999"})
+    check_refused({"explore", "--budget", budget}, "--budget");
+  for (const char* shard : {"", "1", "1/", "/2", "3/2", "1/0", "-1/2", "a/b"})
+    check_refused({"explore", "--shard", shard}, "--shard");
+  check_refused({"explore", "--threads", "0"}, "--threads");
+  check_refused({"explore", "--format", "xml"}, "--format");
+  check_refused({"explore", "--budget", "1", "--out", "/dev/null/x"}, "--out");
+  check_refused({"explore", "--", "python3"}, "takes no launch command");
+}
+
+TEST_CASE("a budget in seconds stops, and says where") {
+  const Outcome found = run({"explore", "--sglang", "all", "--budget", "1s", "--threads", "1"});
+  CHECK(found.exit_code != 2);
+  CHECK(found.out.find("stopped by the budget before configuration") != std::string::npos);
+}
+
+TEST_CASE("the example rule is judged like the generation that it was taken from") {
+  const Outcome found = run({"explore", "--sglang", "pr29461", "--rule-cmd", kExampleRule, "--budget", "100000"});
+  CHECK(found.exit_code == 1);
+  CHECK(found.out.find("pr29461-collapsed-graph_decode-disagrees") != std::string::npos);
+  CHECK(found.out.find("the smallest error, 2 ranks") != std::string::npos);
+
+  const auto verdict = [](const std::vector<std::string>& options) {
+    return Json::parse(run(with(with({"check", "--format", "json"}, options), kCollapsedLaunch)).out)["verdict"];
+  };
+  CHECK(verdict({"--sglang", "pr29461", "--rule-cmd", kExampleRule}) == "disagrees");
+  CHECK(verdict({"--sglang", "pr30450", "--rule-cmd", kExampleRule}) == "agrees");
+  CHECK(verdict({"--sglang", "pr30450"}) == "agrees");
+
+  const std::string scenario = A2ASIM_SOURCE_DIR "/sim/scenarios/graph_buckets.yaml";
+  const auto replayed = [&](const std::vector<std::string>& options) {
+    const Outcome outcome = run(with({"replay", "--format", "json", "--sglang", "pr29461", scenario}, options));
+    return Json::parse(outcome.out)["scenarios"][0]["verdict"];
+  };
+  CHECK(replayed({"--rule-cmd", kExampleRule}) == replayed({}));
+}
+
+TEST_CASE("a rule that fails ends every command with one line") {
+  const std::vector<std::string> garbage = {"--rule-cmd", "sh -c 'while read x; do echo hello; done'"};
+  check_refused(with({"explore", "--sglang", "pr29461"}, garbage), "no JSON object");
+  check_refused(with(with({"check"}, garbage), kCollapsedLaunch), "no JSON object");
+  check_refused(with({"replay", A2ASIM_SOURCE_DIR "/sim/scenarios/graph_buckets.yaml"}, garbage), "no JSON object");
+  check_refused({"explore", "--rule-cmd", "/nowhere/rule"}, "cannot start");
+  check_refused({"explore", "--rule-cmd", "true"}, "before it answered");
+}
+
+}  // namespace
+}  // namespace a2asim
