@@ -1,14 +1,34 @@
 #include "sim/row_kernels.h"
 
+#include <bit>
 #include <cstring>
 #include <type_traits>
 
 #include "model/experts.h"
 #include "model/number_types.h"
 #include "model/reduction.h"
+#include "model/routing.h"
 
 namespace a2asim {
 namespace {
+
+// A number at any address.
+template <std::size_t kBytes>
+struct LooseStorage;
+template <>
+struct LooseStorage<1> {
+  typedef std::uint8_t Type __attribute__((may_alias));
+};
+template <>
+struct LooseStorage<2> {
+  typedef std::uint16_t Type __attribute__((aligned(1), may_alias));
+};
+template <>
+struct LooseStorage<4> {
+  typedef std::uint32_t Type __attribute__((aligned(1), may_alias));
+};
+template <class Number>
+using Loose = typename LooseStorage<sizeof(typename Number::Storage)>::Type;
 
 // Element `at` of a row, loaded. Not a lambda: one made for a newer processor could not be inlined into reduction.h.
 template <class Number>
@@ -71,8 +91,6 @@ InstructionSet widest() {
   return InstructionSet::baseline;
 }
 
-RowKernels kernels_here(DataType type, int top_k) { return row_kernels(type, top_k, widest()); }
-
 }  // namespace
 
 void gather_rows(std::byte* destination, const std::byte* source, const std::int32_t* tokens, std::int64_t count,
@@ -116,9 +134,6 @@ RowKernels row_kernels(DataType type, int top_k, [[maybe_unused]] InstructionSet
   return baseline::row_kernels(type, top_k);
 }
 
-ExpertRowKernel expert_row_kernel(DataType type) { return kernels_here(type, 1).expert; }
-CombineRowKernel combine_row_kernel(DataType type, int top_k) { return kernels_here(type, top_k).combine; }
-RoundRowKernel round_row_kernel(DataType type) { return kernels_here(type, 1).round; }
-LoadRowKernel load_row_kernel(DataType type) { return kernels_here(type, 1).load; }
+RowKernels row_kernels(DataType type, int top_k) { return row_kernels(type, top_k, widest()); }
 
 }  // namespace a2asim

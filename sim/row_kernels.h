@@ -16,9 +16,20 @@ namespace a2asim {
 void gather_rows(std::byte* destination, const std::byte* source, const std::int32_t* tokens, std::int64_t count,
                  std::int64_t row_bytes);
 
-// output = sum over i < count of factors[i] * x, by model/experts.h; output aligned, x at any address.
-using ExpertRowKernel = void (*)(const std::byte* x, const float* factors, int count, std::int64_t elements,
-                                 std::byte* output);
+// Closed-form experts (model/experts.h) on rows of one source: every row is the sum over its own experts, in top-k order.
+struct ExpertRows {
+  const std::byte* hidden;  // [count, elements], as everything here but the output at any address
+  const std::byte* ids;     // [count, top_k] int32
+  const std::byte* weights; // [count, top_k] float32
+  std::byte* output;        // [count, elements], aligned
+  std::int64_t count;
+  std::int64_t elements;
+  int top_k;
+  std::uint32_t first_expert, num_local_experts;  // this rank's
+  std::uint32_t num_experts;
+};
+// False: there is an id outside [0, num_experts); such ids compute nothing.
+using ExpertRowsKernel = bool (*)(const ExpertRows& rows);
 // output = the sum of top_k rows in the shape of model/reduction.h. rows: aligned; what is absent points to zeros.
 using CombineRowKernel = void (*)(const std::byte* const* rows, int top_k, std::int64_t elements, std::byte* output);
 // Rounds float32 numbers to the type.
@@ -26,21 +37,18 @@ using RoundRowKernel = void (*)(const float* values, std::int64_t elements, std:
 // The other way; x at any address.
 using LoadRowKernel = void (*)(const std::byte* x, std::int64_t elements, float* values);
 
-// nullptr for opaque bytes. For the widest instruction set of this processor.
-ExpertRowKernel expert_row_kernel(DataType type);
-CombineRowKernel combine_row_kernel(DataType type, int top_k);
-RoundRowKernel round_row_kernel(DataType type);
-LoadRowKernel load_row_kernel(DataType type);
-
-// --- For tests: the kernels of one instruction set.
-enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
+// nullptr for opaque bytes.
 struct RowKernels {
-  ExpertRowKernel expert = nullptr;
+  ExpertRowsKernel experts = nullptr;
   CombineRowKernel combine = nullptr;
   RoundRowKernel round = nullptr;
   LoadRowKernel load = nullptr;
 };
+RowKernels row_kernels(DataType type, int top_k);  // for the widest instruction set of this processor
+
+// For tests: the kernels of one instruction set, which runs here.
+enum class InstructionSet : std::uint8_t { baseline, avx2, avx512 };
 bool runs_here(InstructionSet set);
-RowKernels row_kernels(DataType type, int top_k, InstructionSet set);  // of one that runs here
+RowKernels row_kernels(DataType type, int top_k, InstructionSet set);
 
 }  // namespace a2asim

@@ -72,10 +72,7 @@ SimAllToAll::SimAllToAll(std::vector<AllToAllConfig> configs, const SimOptions& 
       rank.rank_of_expert[static_cast<std::size_t>(e)] =
           static_cast<std::int8_t>(target_rank(e, config.num_experts, ep_size_));
     }
-    rank.expert_row = expert_row_kernel(config.combine_type);
-    rank.combine_row = combine_row_kernel(config.combine_type, config.top_k);
-    rank.round_row = round_row_kernel(config.combine_type);
-    rank.load_row = load_row_kernel(config.combine_type);
+    rank.kernels = row_kernels(config.combine_type, config.top_k);
     rank.zero_row.assign(static_cast<std::size_t>(config.combine_bytes_per_token()), std::byte{0});
     rank_geometry_[r] = {0,
                          0,

@@ -116,10 +116,7 @@ class SimAllToAll final : public AllToAll {
     std::int64_t tokens = 0;                  // T likewise
     std::int64_t combine_data = 0;            // C that dispatch returned
     std::vector<std::uint8_t> tainted;
-    ExpertRowKernel expert_row = nullptr;
-    CombineRowKernel combine_row = nullptr;
-    RoundRowKernel round_row = nullptr;
-    LoadRowKernel load_row = nullptr;
+    RowKernels kernels;
     std::vector<std::byte> zero_row;  // what an absent top-k position adds
   };
   // What a graph holds for one rank.

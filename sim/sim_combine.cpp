@@ -99,7 +99,7 @@ void SimAllToAll::sum_tokens(int r, std::int64_t runtime_max, std::vector<std::b
       rows[static_cast<std::size_t>(j)] =
           is_there ? base[static_cast<std::size_t>(d)] + slot * pitch : rank.zero_row.data();
     }
-    rank.combine_row(rows.data(), top_k, rank.config.hidden_size, output.data() + t * pitch);
+    rank.kernels.combine(rows.data(), top_k, rank.config.hidden_size, output.data() + t * pitch);
   }
 }
 

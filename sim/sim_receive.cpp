@@ -170,13 +170,13 @@ void SimAllToAll::network_row(const Rank& rank, const std::byte* x, const float*
   scratch_.resize(3 * hidden);
   const std::span<float> input(scratch_.data(), hidden), result(input.data() + hidden, hidden),
       sum(result.data() + hidden, hidden);
-  rank.load_row(x, rank.config.hidden_size, input.data());
+  rank.kernels.load(x, rank.config.hidden_size, input.data());
   std::fill(sum.begin(), sum.end(), 0.0F);
   for (int e = 0; e < count; ++e) {
     network_->forward(experts[e], std::span<const float>(input), result);
     for (std::size_t i = 0; i < hidden; ++i) sum[i] = closed_form_accumulate(sum[i], weights[e], result[i]);
   }
-  rank.round_row(sum.data(), rank.config.hidden_size, output);
+  rank.kernels.round(sum.data(), rank.config.hidden_size, output);
 }
 
 void SimAllToAll::compute_rows(int r, const ExpertPayloads& payloads) {
@@ -201,18 +201,18 @@ void SimAllToAll::compute_rows(int r, const ExpertPayloads& payloads) {
     const std::byte* weights = rows(payloads.weight_payload, s, count);
     std::byte* output =
         memory_.at(r, rank.combine_data + receive_row(s, 0, rank.runtime_max) * row_bytes, count * row_bytes);
+    if (network_ == nullptr) {
+      const ExpertRows closed_form{hidden, ids, weights, output, count, config.hidden_size, config.top_k,
+                                   static_cast<std::uint32_t>(first_expert(r, config.num_experts, ep_size_)),
+                                   static_cast<std::uint32_t>(num_local_experts(r, config.num_experts, ep_size_)),
+                                   static_cast<std::uint32_t>(config.num_experts)};
+      if (rank.kernels.experts(closed_form)) continue;  // else again, for who to report
+    }
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t at = i * 4 * config.top_k;
       const int own = own_experts(r, ids + at, weights + at, factors.data(), experts.data());
-      if (network_ != nullptr) {
+      if (network_ != nullptr)
         network_row(rank, hidden + i * row_bytes, factors.data(), experts.data(), own, output + i * row_bytes);
-        continue;
-      }
-      for (int e = 0; e < own; ++e) {
-        const auto j = static_cast<std::size_t>(e);
-        factors[j] = closed_form_factor(factors[j], experts[j]);
-      }
-      rank.expert_row(hidden + i * row_bytes, factors.data(), own, config.hidden_size, output + i * row_bytes);
     }
   }
 }

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include "model/random.h"
@@ -28,12 +30,22 @@ std::vector<std::byte> results(const RowKernels& kernels, DataType type, int top
   const auto keep = [&] { all.insert(all.end(), output.begin(), output.end()); };
   std::vector<std::vector<std::byte>> rows;
   std::vector<const std::byte*> addresses;
-  std::vector<float> factors, values(static_cast<std::size_t>(elements));
+  std::vector<float> values(static_cast<std::size_t>(elements));
   for (int j = 0; j < top_k; ++j) {
     rows.push_back(random_row(random, bytes));
     addresses.push_back(rows.back().data());
-    factors.push_back(static_cast<float>(random.below(1U << 20)) / 3.0F);
-    kernels.expert(addresses.back(), factors.data(), j + 1, elements, output.data());
+  }
+  for (const std::uint32_t num_local : {1U, 4U, 64U}) {
+    std::vector<std::int32_t> ids;
+    std::vector<float> weights;
+    for (int j = 0; j < top_k; ++j) {
+      ids.push_back(static_cast<std::int32_t>(random.between(-1, 64)));
+      weights.push_back(static_cast<float>(random.below(1U << 20)) / 3.0F);
+    }
+    const bool valid =
+        kernels.experts({addresses[0], std::as_bytes(std::span(ids)).data(), std::as_bytes(std::span(weights)).data(),
+                         output.data(), 1, elements, top_k, 0, num_local, 64});
+    CHECK(valid == std::ranges::all_of(ids, [](std::int32_t id) { return id >= 0 && id < 64; }));
     keep();
   }
   kernels.combine(addresses.data(), top_k, elements, output.data());
