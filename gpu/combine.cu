@@ -17,10 +17,6 @@ __global__ void meet_kernel(const __grid_constant__ LaunchArgs args) { meet_for_
 
 int launch_meet(const LaunchArgs& args, Stream stream) { return start({1, 256, stream, false}, meet_kernel, args); }
 
-int start_meeting(const LaunchArgs& args, Stream stream) {
-  return args.has_remote_ranks == 0 ? cudaSuccess : start({1, 256, stream, false}, meet_kernel, args);
-}
-
 int launch_combine(const LaunchArgs& args, NumberType type, int top_k, Stream stream) {
   switch (type) {
     case NumberType::bfloat16:

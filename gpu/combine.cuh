@@ -189,9 +189,6 @@ __global__ void __launch_bounds__(kMaxCombineThreads) combine_kernel(const __gri
   if (draws && static_cast<int>(threadIdx.x) == adding_threads) set_back_counter(*args.state, adding_blocks);
 }
 
-// combine.cu: starts meet_kernel where some peer is in another launch; nothing otherwise.
-int start_meeting(const LaunchArgs& args, Stream stream);
-
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
 int start_combine(const LaunchArgs& args, Stream stream) {
   int vectors = 0;
