@@ -36,7 +36,7 @@ fi
 bin=$build/tools/bench
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-if [ $quick = 1 ]; then sample_s=0.2 repetitions=3 peer_s=1.5; else sample_s=1 repetitions=5 peer_s=6; fi
+if [ $quick = 1 ]; then sample_s=0.1 repetitions=3 peer_s=1; else sample_s=1 repetitions=5 peer_s=6; fi
 
 # sim FILTER: the median of some repetitions, as Google Benchmark's JSON.
 sim() {
