@@ -14,6 +14,21 @@ std::int64_t total(const ScenarioValidation& validation, CheckResult result) {
   return sum;
 }
 
+// Why nothing of it reached an all-to-all.
+std::string explain(const ReplayReport& report) {
+  if (!report.why.empty()) return fmt::format("{} before any all-to-all: {}", name(report.verdict), report.why);
+  for (const ReplayedStep& step : report.steps) {
+    for (const ReplayedRank& rank : step.ranks) {
+      if (rank.decision.raised)
+        return fmt::format("step {}: SGLang's own rule refuses before any all-to-all: {}: {}", step.outcome.step,
+                           name(rank.decision.raised->kind), rank.decision.raised->message);
+    }
+    if (step.outcome.refused != 0)
+      return fmt::format("step {}: FlashInfer refuses these sizes on every rank", step.outcome.step);
+  }
+  return "no step of it has an all-to-all";
+}
+
 }  // namespace
 
 std::string_view name(CheckKind kind) {
@@ -48,9 +63,7 @@ Result<ScenarioValidation> validate_scenario(const Scenario& scenario, std::stri
     out.result = CheckResult::failed;
   else if (total(out, CheckResult::passed) > 0)
     out.result = CheckResult::passed;
-  if (out.why.empty() && out.result == CheckResult::skipped)
-    out.why = report->why.empty() ? "no step of it reaches an all-to-all"
-                                  : fmt::format("{} before any all-to-all: {}", name(report->verdict), report->why);
+  if (out.why.empty() && out.result == CheckResult::skipped) out.why = explain(*report);
   return out;
 }
 

@@ -364,9 +364,9 @@ void ValidationMirror::stopped(const MirroredLayer& layer) {
     check_missing(layer);
   const bool all_over = outcome.over_capacity == outcome.group && !disagrees(layer);
   if (all_over) check_verdict(layer, Verdict::over_capacity);
-  stop((refused | outcome.taking_part) != 0
-           ? fmt::format("compared up to step {}: there it ends on both", outcome.step)
-           : fmt::format("step {}: SGLang's own rule refuses on every rank, before any all-to-all", outcome.step));
+  const std::string up_to = fmt::format("compared up to step {}: there ", outcome.step);
+  if ((refused | outcome.taking_part) != 0) return stop(up_to + "it ends on both");
+  stop(out_.steps == 0 ? "" : up_to + "SGLang's own rule refuses, before any all-to-all");
 }
 
 }  // namespace a2asim

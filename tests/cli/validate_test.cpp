@@ -12,6 +12,7 @@
 #include "sim/sim_alltoall.h"
 #include "tests/cli/run.h"
 #include "tools/validate_report.h"
+#include "tools/validate_writes.h"
 
 namespace a2asim {
 namespace {
@@ -185,7 +186,9 @@ TEST_CASE("validate: missing ranks and refusals") {
   CHECK(count(validated("fault_max_num_tokens", true), CheckKind::guard) == 1);
   CHECK(count(validated("fault_payload_bytes", true), CheckKind::guard) == 1);
   CHECK(validated("fault_payload_bytes", false).result == CheckResult::skipped);
-  CHECK(validated("skip_all_gather", true, Flaw::none, "pr30450").result == CheckResult::skipped);
+  const ScenarioValidation rejected = validated("skip_all_gather", true, Flaw::none, "pr30450");
+  CHECK(rejected.result == CheckResult::skipped);
+  CHECK(rejected.why.find("refuses before any all-to-all: AssertionError") != std::string::npos);
 }
 
 TEST_CASE("validate: a device that departs from the simulator fails, and the check says which") {
@@ -206,6 +209,37 @@ TEST_CASE("validate: a device that departs from the simulator fails, and the che
     CHECK(one.result == CheckResult::failed);
     CHECK(count(one, row.kind, CheckResult::failed) >= 1);
   }
+}
+
+// Rank 0 sends three rows with R = 4 to rows 0, 1, 2 of its own slice; rank 1 one row with R = 1 to row 1.
+TEST_CASE("validate: only bytes that two ranks wrote in one round may differ, and only to what one of them wrote") {
+  AllToAllConfig config;
+  config.ep_size = config.num_experts = 2;
+  config.max_num_tokens = 4;
+  config.payload_bytes_per_token = {16};
+  config.hidden_size = 8;
+  const std::vector<AllToAllConfig> configs(2, config);
+  const std::vector<std::int32_t> to_rank_0(3, 0);
+  const std::vector<std::byte> first(48, std::byte{1}), second(16, std::byte{2});
+  const std::vector<DispatchInput> inputs = {{4, 3, to_rank_0, {first}},
+                                             {1, 1, std::span(to_rank_0).first(1), {second}}};
+  const std::vector<RankDecision> decisions(2);
+  StepOutcome outcome;
+  outcome.taking_part = 3;
+  const MirroredLayer layer{outcome, 0, 0, configs, decisions, inputs, -1};
+  const DispatchWrites writes(layer);
+  const std::int64_t row = config.layout().payload_data;
+  for (const std::int64_t at : {row + 16, row + 31}) {
+    CHECK(writes.may_be(0, at, std::byte{1}));
+    CHECK(writes.may_be(0, at, std::byte{2}));
+    CHECK_FALSE(writes.may_be(0, at, std::byte{3}));
+  }
+  for (const std::int64_t at : {row + 15, row + 32, row + 48, row - 1}) {
+    CHECK_FALSE(writes.may_be(0, at, std::byte{1}));
+    CHECK_FALSE(writes.may_be(0, at, std::byte{2}));
+  }
+  CHECK_FALSE(writes.may_be(1, row + 16, std::byte{2}));
+  CHECK_FALSE(writes.hits_tables(layer));
 }
 
 TEST_CASE("validate: JSON") {
