@@ -214,7 +214,8 @@ TEST_CASE("validate: a device that departs from the simulator fails, and the che
 // Rank 0 sends three rows with R = 4 to rows 0, 1, 2 of its own slice; rank 1 one row with R = 1 to row 1.
 TEST_CASE("validate: only bytes that two ranks wrote in one round may differ, and only to what one of them wrote") {
   AllToAllConfig config;
-  config.ep_size = config.num_experts = 2;
+  config.ep_size = 2;
+  config.num_experts = 2;
   config.max_num_tokens = 4;
   config.payload_bytes_per_token = {16};
   config.hidden_size = 8;
