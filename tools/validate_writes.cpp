@@ -43,7 +43,7 @@ DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.con
       }
     }
   }
-  for (std::vector<Write>& writes : by_slice_) std::ranges::stable_sort(writes, {}, &Write::begin);
+  for (std::vector<Write>& writes : by_slice_) std::ranges::sort(writes, {}, &Write::begin);
 }
 
 bool DispatchWrites::may_be(int slice, std::int64_t at_bytes, std::byte value) const {
