@@ -83,7 +83,7 @@ TEST_CASE("the reduction shape of combine") {
     std::vector<const std::byte*> pointers;
     for (float& row : rows) pointers.push_back(reinterpret_cast<const std::byte*>(&row));
     float result = 0;
-    combine_row_kernel(DataType::float32, top_k)(pointers.data(), top_k, 1, reinterpret_cast<std::byte*>(&result));
+    row_kernels(DataType::float32, top_k).combine(pointers.data(), top_k, 1, reinterpret_cast<std::byte*>(&result));
     return result;
   };
   const float big = 0x1p24F;
@@ -113,8 +113,19 @@ TEST_CASE("row kernels: any length, any address of the input") {
     std::vector<std::byte> raw(static_cast<std::size_t>(elements) * 2 + 1),
         output(static_cast<std::size_t>(elements) * 2);
     for (std::byte& byte : raw) byte = static_cast<std::byte>(random.below(0x40));
-    const float factors[2] = {0.5F, 0.75F};
-    expert_row_kernel(DataType::bfloat16)(raw.data() + 1, factors, 2, elements, output.data());
+    const std::int32_t ids[2] = {1, 2};  // scales 0.5 and 0.75
+    const float weights[2] = {1.0F, 1.0F};
+    const ExpertRows rows{.hidden = raw.data() + 1,
+                          .ids = reinterpret_cast<const std::byte*>(ids),
+                          .weights = reinterpret_cast<const std::byte*>(weights),
+                          .output = output.data(),
+                          .count = 1,
+                          .elements = elements,
+                          .top_k = 2,
+                          .first_expert = 0,
+                          .num_local_experts = 4,
+                          .num_experts = 4};
+    CHECK(row_kernels(DataType::bfloat16, 2).experts(rows));
     int wrong = 0;
     for (std::int64_t i = 0; i < elements; ++i) {
       std::uint16_t in, out;
@@ -125,7 +136,7 @@ TEST_CASE("row kernels: any length, any address of the input") {
     }
     CHECK(wrong == 0);
   }
-  CHECK((combine_row_kernel(DataType::opaque, 8) == nullptr));
+  CHECK((row_kernels(DataType::opaque, 8).combine == nullptr));
 }
 
 TEST_CASE("the oracle by hand") {
