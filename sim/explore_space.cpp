@@ -112,6 +112,7 @@ Config plain_configuration(const Ranks& ranks, std::string_view runner) {
 
 struct Sized {
   int changed = 0;
+  std::size_t walked = 0;  // settles ties
   Config config;
 };
 
@@ -119,6 +120,7 @@ struct Sized {
 void walk(std::size_t at, const Sized& sized, std::vector<Sized>& out) {
   if (at == settings().size()) {
     out.push_back(sized);
+    out.back().walked = out.size();
     return;
   }
   const Setting& setting = settings()[at];
@@ -145,14 +147,14 @@ std::vector<ExploreConfiguration> explore_space(const Generation& generation) {
   std::vector<Sized> sized;
   std::int64_t tp_size = 1;
   const auto take = [&] {
-    std::ranges::stable_sort(sized, {}, &Sized::changed);
+    std::ranges::sort(sized, {}, [](const Sized& one) { return std::pair(one.changed, one.walked); });
     for (Sized& next : sized) space.push_back(std::move(next.config));
     sized.clear();
   };
   for (const Ranks& ranks : kRanks) {
     if (ranks.tp_size != tp_size) take();
     tp_size = ranks.tp_size;
-    walk(0, {0, plain_configuration(ranks, runners.substr(0, runners.find(' ')))}, sized);
+    walk(0, {.config = plain_configuration(ranks, runners.substr(0, runners.find(' ')))}, sized);
   }
   take();
   for (std::size_t at = 0; at < space.size(); ++at) {

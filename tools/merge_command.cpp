@@ -73,7 +73,7 @@ Result<int> run_merge(const Options& options, Io& io) {
     if (!part) return tl::unexpected(part.error());
     parts.push_back(std::move(*part));
   }
-  std::ranges::stable_sort(parts, {}, index_of);
+  std::ranges::sort(parts, {}, index_of);
   ExploreReport whole = parts.front().report;
   whole.shard.reset();
   for (std::size_t i = 1; i < parts.size(); ++i)
