@@ -15,6 +15,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   a2asim check -- python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 ..
   a2asim check --sglang v0.5.13 --file start_server.sh
+  a2asim explore --sglang pr29461
   a2asim generations
 
 Exit codes: 0 nothing wrong found, 1 a finding of severity error, 2 the input cannot be used (one line says why).
