@@ -93,7 +93,7 @@ TEST_CASE("generators: every backend of fixed capacity and every kind of fault i
   for (const auto& [kind, times] : faults) CHECK(times > 20);
 }
 
-TEST_CASE("shrinking: every smaller world is valid and smaller; it ends") {
+TEST_CASE("shrinking: every smaller world is valid and smaller: it ends") {
   std::int64_t candidates = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     RandomChoice choose(seed);

@@ -35,7 +35,7 @@ TEST_CASE("padding: a tie, and so an all-zero list, gives SUM_LEN in January and
   CHECK(mode(dp_padding_mode_pr27945, {4, 3, 0, 0}) == kSum);  // a very skewed load
 }
 
-TEST_CASE("padding: an extend step sums; later versions only with more than one DP rank") {
+TEST_CASE("padding: an extend step sums: later versions only with more than one DP rank") {
   const DpPaddingInputs extend{.attn_dp_size = 2, .is_extend_in_batch = true};
   CHECK(mode(dp_padding_mode_pr14668, {5, 5}, extend) == kSum);
   CHECK(mode(dp_padding_mode_pr27945, {5, 5}, extend) == kSum);

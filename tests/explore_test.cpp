@@ -141,7 +141,7 @@ TEST_CASE("explore: batches come in order of size, none twice, all small ones of
   CHECK(looked_at > 5);
 }
 
-TEST_CASE("explore: pr29461 replays graphs of unequal buckets; the first witness has two ranks") {
+TEST_CASE("explore: pr29461 replays graphs of unequal buckets: the first witness has two ranks") {
   const GenerationExploration& found = explored("pr29461");
   const ExploreWitness* first = found.first_error();
   REQUIRE(first != nullptr);
@@ -153,7 +153,7 @@ TEST_CASE("explore: pr29461 replays graphs of unequal buckets; the first witness
   CHECK(cell(found, "dp_attention", Phase::graph_decode).outcome() == ExploreOutcome::safe);
 }
 
-TEST_CASE("explore: pr27945 wastes and, over the cap, overflows silently; nothing disagrees") {
+TEST_CASE("explore: pr27945 wastes and, over the cap, overflows silently: nothing disagrees") {
   const GenerationExploration& found = explored("pr27945");
   CHECK(found.count(ExploreOutcome::wasteful) > 0);
   CHECK(cell(found, "collapsed", Phase::eager_decode).outcome() == ExploreOutcome::wasteful);

@@ -16,7 +16,7 @@ GatherInputs collapsing(std::string_view backend = "flashinfer") {
 }
 }  // namespace
 
-TEST_CASE("gather: the collapse up to pr22394; flashinfer always gathers from pr30450") {
+TEST_CASE("gather: the collapse up to pr22394: flashinfer always gathers from pr30450") {
   CHECK_FALSE(*require_mlp_tp_gather(kGatherRulesPr14668, collapsing()));
   CHECK_FALSE(*require_mlp_tp_gather(kGatherRulesPr27945, collapsing()));
   CHECK(*require_mlp_tp_gather(kGatherRulesPr30450, collapsing()));

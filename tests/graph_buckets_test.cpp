@@ -49,7 +49,7 @@ TEST_CASE("buckets: steps grow with the size, finer with speculation, one withou
   CHECK(*decode_capture_sizes_pr14668(5, true, true) == List{1, 2, 3, 4, 5});
 }
 
-TEST_CASE("buckets: prefill sizes; January has no 576") {
+TEST_CASE("buckets: prefill sizes: January has no 576") {
   const auto january = *prefill_capture_sizes_pr14668(600), june = *prefill_capture_sizes_pr27945(5000);
   CHECK(january.back() == 512);
   for (const std::int64_t size : {4, 32, 48, 256, 288, 512, 576, 1024, 1280, 4096, 4608})
@@ -87,7 +87,7 @@ TEST_CASE("capture: the pool is added only when the largest size exceeds it afte
   CHECK(none.error() == Error{ErrorKind::assertion_error, "capture_bs=[]"});
 }
 
-TEST_CASE("capture: tokens must be divisible; two-batch overlap divides the batch size itself") {
+TEST_CASE("capture: tokens must be divisible: two-batch overlap divides the batch size itself") {
   const List sizes = {1, 2, 3, 4};
   CaptureFilter in{.decode_bs = sizes,
                    .req_to_token_pool_size = 100,
@@ -130,7 +130,7 @@ TEST_CASE("capture: what the model sees of the list while capturing") {
   }
 }
 
-TEST_CASE("replay: with the gather predicate every rank takes the bucket of the largest; else its own") {
+TEST_CASE("replay: with the gather predicate every rank takes the bucket of the largest: else its own") {
   for (const ReplayRule rule : {replay_bucket_pr14668, replay_bucket_pr27945, replay_bucket_main20260823}) {
     const ReplayDecision common = gathered(rule, {.tokens = {1, 5, 0}});
     CHECK(common.bs == 8);

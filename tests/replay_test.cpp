@@ -174,7 +174,7 @@ TEST_CASE("replay: a file's seed, or another one") {
   CHECK(run(scenario, options).digest != first);
 }
 
-TEST_CASE("replay: a launch that SGLang refuses is rejected; as fields it runs, and says so") {
+TEST_CASE("replay: a launch that SGLang refuses is rejected: as fields it runs, and says so") {
   const std::string rest =
       "\nmodel: {num_experts: 8, top_k: 2, hidden_size: 16}\nsteps: [{mode: decode, tokens: [3, 5]}]\n";
   const ReplayReport refused = run(

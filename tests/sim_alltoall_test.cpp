@@ -134,7 +134,7 @@ TEST_CASE("sim: misplaced rows and the race that caused them") {
   CHECK(found->row->expected_offset == world.configs[0].layout().payload_data + 2 * 16);
 }
 
-TEST_CASE("sim: stale rows of the step before; the output is wrong and finite") {
+TEST_CASE("sim: stale rows of the step before: the output is wrong and finite") {
   World world({config_of(2, 8), config_of(2, 8)});
   world.sim->set_context({0, 0, Phase::eager_decode});
   world.draw({4, 4}, 0);
@@ -177,7 +177,7 @@ TEST_CASE("sim: a stale row names its writer, token, round and step") {
   CHECK(describe(*found).find("written by rank 1 in round 1") != std::string::npos);
 }
 
-TEST_CASE("sim: unwritten rows; the output is NaN") {
+TEST_CASE("sim: unwritten rows: the output is NaN") {
   World world({config_of(2, 8, 64), config_of(2, 8, 64)});
   world.draw({0, 1}, 0);
   REQUIRE(world.round({8, 1}).has_value());
@@ -350,7 +350,7 @@ TEST_CASE("sim: ranks constructed differently disagree although R is equal") {
   }
 }
 
-TEST_CASE("sim: graphs bake R; ranks that replay different captures disagree") {
+TEST_CASE("sim: graphs bake R: ranks that replay different captures disagree") {
   World world({config_of(2, 8), config_of(2, 8)});
   world.draw({2, 2});
   const auto small = world.sim->capture(world.inputs({2, 2}), -1, kPayloads);
@@ -525,7 +525,7 @@ TEST_CASE("sim: the fidelities agree, and what is not tainted is right") {
   CHECK(refused > 10);
 }
 
-TEST_CASE("sim: one seed, one digest; another seed, another") {
+TEST_CASE("sim: one seed, one digest: another seed, another") {
   const auto run = [](std::uint64_t seed) {
     World world(std::vector<AllToAllConfig>(3, config_of(3, 8, 8, 2)));
     world.random = Random(seed);

@@ -90,7 +90,7 @@ TEST_CASE("sizing: an empty list raises until pr24850, a one-entry list counts u
   CHECK(tokens(sizing_pr25907(View({40}, 5))) == 5);
 }
 
-TEST_CASE("sizing: #27945's middle branch takes the cap where nobody gathers; #29461 skips it while capturing") {
+TEST_CASE("sizing: #27945's middle branch takes the cap where nobody gathers: #29461 skips it while capturing") {
   View view({40}, 5);
   view.max_num_tokens = 777;
   for (const Rule rule : {sizing_pr27945, sizing_pr29461, sizing_pr22394}) {

@@ -73,7 +73,7 @@ TEST_CASE("topology: rank mapping goes round") {
   CHECK(topology->ep_rank(8) == 0);  // the second MoE replica
 }
 
-TEST_CASE("topology: with ep = tp an ep rank is a tp rank; without DP attention there is one attention replica") {
+TEST_CASE("topology: with ep = tp an ep rank is a tp rank: without DP attention there is one attention replica") {
   const auto topology = make_topology({.tp_size = 8, .dp_size = 4, .ep_size = 8});
   REQUIRE(topology);
   CHECK(topology->attn_dp_size == 1);

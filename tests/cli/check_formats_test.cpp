@@ -220,7 +220,7 @@ TEST_CASE("sarif: rules, levels and locations") {
   CHECK(run["results"][2]["level"] == "note");
 }
 
-TEST_CASE("sarif: a typed command has a logical location; nothing found gives empty lists") {
+TEST_CASE("sarif: a typed command has a logical location: nothing found gives empty lists") {
   CheckReport report = disagreeing();
   json document = json::parse(check_as_sarif(report, {}));
   CHECK(document["runs"][0]["results"][0]["locations"][0]["logicalLocations"][0]["name"] == "command line");

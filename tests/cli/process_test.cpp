@@ -34,7 +34,7 @@ const std::string kCheck =
     "--enable-dp-attention --enable-dp-lm-head --moe-dense-tp-size 1 --moe-a2a-backend flashinfer "
     "--moe-runner-backend flashinfer_cutlass ";
 
-TEST_CASE("the exit code tells the verdict; results go to standard output, messages to standard error") {
+TEST_CASE("the exit code tells the verdict: results go to standard output, messages to standard error") {
   const Shell found = sh(kCheck + "2>/dev/null");
   CHECK(found.exit_code == 1);
   CHECK(found.out.rfind("DISAGREES", 0) == 0);

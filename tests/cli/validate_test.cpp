@@ -157,7 +157,7 @@ TEST_CASE("validate: every shipped scenario passes against an equal device, or i
   CHECK(passed > 20);
 }
 
-TEST_CASE("validate: disagreeing ranks, guard off: the same wrong tokens; guard on: the error") {
+TEST_CASE("validate: disagreeing ranks, guard off: the same wrong tokens: guard on: the error") {
   const ScenarioValidation off = validated("collapse", false);
   CHECK(off.result == CheckResult::passed);
   CHECK(off.nan_tokens > 0);
