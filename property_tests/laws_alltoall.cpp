@@ -306,8 +306,13 @@ std::string missing_ranks_are_named(const Scenario& world, Trial&) {
   }
   for (int rank = 0; rank < config.ep_size; ++rank)
     if (rounds.size() == 1 && masked.sim->recv_counter(gone, rank) != 0) return "a masked rank is sent tokens";
+  // The receive counter of a masked source keeps its value of the round before, so that experts take old bytes for its
+  // rows (FlashInfer does not refresh it): ids among them may be anything.
+  const auto by_old_counter = [&](const Finding& found) {
+    return rounds.size() > 1 && found.kind == FindingKind::expert_id_out_of_range;
+  };
   for (const Finding& found : masked.sim->findings())
-    if (found.severity == Severity::error) return "a round with a masked rank: " + describe(found);
+    if (found.severity == Severity::error && !by_old_counter(found)) return "a round with a masked rank: " + describe(found);
   return masked.outputs[static_cast<std::size_t>(gone)].empty() ? "" : "a masked rank has outputs";
 }
 
