@@ -315,8 +315,9 @@ TEST_CASE("start: SGLANG_MOE_NVFP4_DISPATCH is turned on when unset") {
         .env.get_bool("SGLANG_MOE_NVFP4_DISPATCH", false);
   };
   CHECK(dispatch("", "pr27945"));
-  CHECK_FALSE(dispatch("", "pr29461"));
-  CHECK(dispatch(" --quantization modelopt_fp4", "pr29461"));
+  CHECK(dispatch("", "pr29461"));  // as its rows of launch_verdicts show
+  CHECK_FALSE(dispatch("", "pr30450"));
+  CHECK(dispatch(" --quantization modelopt_fp4", "pr30450"));
   Environment off;
   off.set("SGLANG_MOE_NVFP4_DISPATCH", "0");
   CHECK_FALSE(dispatch("", "pr27945", off));
