@@ -46,9 +46,8 @@ struct Bad {
   bool schema_sees = true;  // false: about syntax, or about several places at once
 };
 
-std::vector<Bad> bad_scenarios() {
-  const std::string two = with("") + "---\n" + with("");
-  std::vector<Bad> all = {
+std::vector<Bad> bad_shapes() {
+  return {
       // shape
       {"", "t.yaml:1:1: the text is empty"},
       {"# only a comment\n", "t.yaml:1:1: the text is empty"},
@@ -114,6 +113,12 @@ std::vector<Bad> bad_scenarios() {
       {with("env: {A: [1]}\n"), "t.yaml:7:10: env.A is a list; give a text"},
       {with("sglang: [pr30450]\n"), "t.yaml:7:9: sglang is a list; give a text"},
       {with("sglang: \"a\\nb\"\n"), "t.yaml:7:9: sglang contains a line break"},
+  };
+}
+
+std::vector<Bad> bad_values() {
+  const std::string two = with("") + "---\n" + with("");
+  return {
       // model and the rest
       {with_model("{top_k: 2, hidden_size: 64}"), "t.yaml:3:8: model.num_experts is missing"},
       {with_model("{num_experts: 8, top_k: 2, hidden_size: 64, layer: 1}"),
@@ -171,6 +176,11 @@ std::vector<Bad> bad_scenarios() {
       {"\xFF\xFEn\0", "t.yaml:1:1: byte 0xff is not UTF-8", false},
       {std::string(kMaxScenarioFileBytes + 1, '#'), "t.yaml: longer than 1048576 bytes", false},
   };
+}
+
+std::vector<Bad> bad_scenarios() {
+  std::vector<Bad> all = bad_shapes();
+  for (Bad& bad : bad_values()) all.push_back(std::move(bad));
   return all;
 }
 
