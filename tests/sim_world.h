@@ -74,7 +74,7 @@ struct World {
   }
 };
 
-std::int64_t count(const World& world, FindingKind kind) { return world.sim->log().count_of(kind); }
+inline std::int64_t count(const World& world, FindingKind kind) { return world.sim->log().count_of(kind); }
 
 // The first finding of a kind whose row is of this payload.
 inline const Finding* find_row(const World& world, FindingKind kind, int payload) {
