@@ -125,7 +125,6 @@ class Cluster {
   ClusterOptions options_;
   std::optional<Decider> decider_;
   int ep_size_ = 0;
-  std::size_t ranks_per_replica_ = 1;
   std::int64_t max_top_k_ = kMaxTopKWorkspace;
   std::optional<std::int64_t> invalid_expert_id_;  // nothing: this version does not sanitize
   std::vector<AllToAllConfig> configs_;
