@@ -45,7 +45,6 @@ Cluster::Cluster(const Deployment& deployment, ClusterOptions options)
       options_(std::move(options)),
       decider_(std::in_place, deployment),
       ep_size_(static_cast<int>(deployment.topology.tp_size)),
-      ranks_per_replica_(static_cast<std::size_t>(deployment.topology.attn_tp_size * deployment.topology.attn_cp_size)),
       log_(options_.findings_per_kind) {}
 
 Result<std::unique_ptr<Cluster>> Cluster::create(const Deployment& deployment, ClusterOptions options) {
