@@ -47,8 +47,8 @@ class Smaller {
       with([i](Scenario& world) { world.faults.erase(world.faults.begin() + static_cast<std::ptrdiff_t>(i)); });
   }
 
-  // The first ranks stay, their limits and experts with them.
-  static void cut(Scenario& world, std::int64_t ranks) {
+  // The first or the last ranks stay, their limits and experts with them.
+  static void cut(Scenario& world, std::int64_t ranks, bool last_stay) {
     Parallel& parallel = *world.parallel;
     const std::int64_t before = parallel.world_size(), replicas = parallel.attn_dp_size();
     const std::int64_t width = before / replicas;
@@ -58,8 +58,8 @@ class Smaller {
       *parallel.max_running_requests = *parallel.max_running_requests / replicas * left;
       *parallel.chunked_prefill_size = *parallel.chunked_prefill_size / replicas * left;
       for (Step& step : world.steps) {
-        step.tokens.resize(static_cast<std::size_t>(left));
-        if (step.mode.size() > 1) step.mode.resize(static_cast<std::size_t>(left));
+        keep_entries(step.tokens, left, last_stay);
+        if (step.mode.size() > 1) keep_entries(step.mode, left, last_stay);
       }
       if (left == 1) without_dp_attention(parallel);
     }
@@ -74,6 +74,13 @@ class Smaller {
     }
   }
 
+  template <class List>
+  static void keep_entries(List& list, std::int64_t left, bool last_stay) {
+    if (last_stay) std::ranges::reverse(list);
+    list.resize(static_cast<std::size_t>(left));
+    if (last_stay) std::ranges::reverse(list);
+  }
+
   static void without_dp_attention(Parallel& parallel) {
     parallel.enable_dp_attention.reset();
     parallel.enable_dp_lm_head.reset();
@@ -84,7 +91,8 @@ class Smaller {
   void fewer_ranks() {
     const std::int64_t ranks = world_.parallel->world_size();
     for (const std::int64_t fewer : {std::int64_t{2}, ranks / 2, ranks - 1})
-      if (fewer >= 1 && fewer < ranks) with([fewer](Scenario& world) { cut(world, fewer); });
+      for (const bool last_stay : {false, true})
+        if (fewer >= 1 && fewer < ranks) with([=](Scenario& world) { cut(world, fewer, last_stay); });
     // One attention rank a replica.
     if (world_.parallel->enable_dp_attention && ranks != world_.parallel->attn_dp_size())
       with([](Scenario& world) { world.parallel->tp_size = world.parallel->attn_dp_size(); });

@@ -13,7 +13,7 @@ list=tools/mutants.txt
 copy=build/mutants/source
 out=build/mutants/build
 jobs=${A2ASIM_JOBS:-$(nproc)}
-TEST_SECONDS=300
+TEST_SECONDS=900  # a machine may be busy
 
 die() {
   echo "mutants.sh: $*" >&2
