@@ -74,6 +74,7 @@ TEST_CASE("exhaustive: exact fit") { walk("exact fit"); }
 TEST_CASE("exhaustive: no waste") { walk("no waste"); }
 TEST_CASE("exhaustive: idle ranks") { walk("idle ranks"); }
 TEST_CASE("exhaustive: permuted ranks") { walk("permuted ranks"); }
+TEST_CASE("exhaustive: shared decisions") { walk("shared decisions"); }
 TEST_CASE("exhaustive: oracle") { walk("oracle"); }
 TEST_CASE("exhaustive: no stale read") { walk("no stale read"); }
 TEST_CASE("exhaustive: verdicts") { walk("verdicts"); }

@@ -46,6 +46,7 @@ std::string fits_exactly(const Scenario& world, Trial& trial);
 std::string wastes_nothing(const Scenario& world, Trial& trial);
 std::string idle_ranks_take_part(const Scenario& world, Trial& trial);
 std::string permuting_ranks_permutes(const Scenario& world, Trial& trial);
+std::string sharing_changes_nothing(const Scenario& world, Trial& trial);
 std::string check_is_sound(const Scenario& world, Trial& trial);
 std::string larger_caps_fit(const Scenario& world, Trial& trial);
 // laws_cluster.cpp: what then happens to bytes

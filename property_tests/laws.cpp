@@ -38,6 +38,8 @@ const std::vector<Law>& all_laws() {
       {"idle ranks", "all ranks take part in a step with work, every token is carried once", idle_ranks_take_part,
        random_space, {small_space}, {}},
       {"permuted ranks", "permuting ranks permutes decisions", permuting_ranks_permutes, random_space, {small_space}, {}},
+      {"shared decisions", "a rank that takes over another's decision would have come to it alone", sharing_changes_nothing,
+       random_space, {small_space}, {}},
       {"sound check", "what check calls safe is safe, and its witnesses are real", check_is_sound, random_space, {}, {}},
       {"static caps", "what fits a cap fits a larger one", larger_caps_fit, random_space_of_backends, {}, {}},
       {"oracle", "outputs are those of the oracle, over poisoned memory", outputs_equal_the_oracle, random_space,

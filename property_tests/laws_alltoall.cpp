@@ -272,6 +272,7 @@ std::string renaming_experts_changes_nothing(const Scenario& world, Trial&) {
   for (Round round : rounds_of(world, config)) {
     const std::int64_t runtime_max = largest_count(round);
     if (auto ok = before.run(round, runtime_max); !ok) return ok.error().message;
+    if (std::string wrong = judge_combine(config, round, before); !wrong.empty()) return "as a network: " + wrong;
     for (Contents& own : round)
       for (std::int32_t& id : own.ids) id = renaming.renamed(id);
     if (auto ok = after.run(round, runtime_max); !ok) return ok.error().message;

@@ -154,6 +154,16 @@ std::string idle_ranks_take_part(const Scenario& world, Trial& trial) {
   });
 }
 
+namespace {
+
+bool is_same(const RankDecision& a, const RankDecision& b) {
+  return a.participates == b.participates && a.replay == b.replay && a.is_extend == b.is_extend && a.bucket == b.bucket &&
+         a.rows == b.rows && a.real_rows == b.real_rows && size_of(a) == size_of(b) &&
+         a.sizing.branch == b.sizing.branch && a.exceeds_cap == b.exceeds_cap && a.raised.has_value() == b.raised.has_value();
+}
+
+}  // namespace
+
 std::string permuting_ranks_permutes(const Scenario& world, Trial& trial) {
   const Deployment* deployment = trial.bench.deployment(world);
   if (deployment == nullptr) return "";
@@ -169,11 +179,24 @@ std::string permuting_ranks_permutes(const Scenario& world, Trial& trial) {
       const std::size_t replica = rank / width;
       const std::size_t moved = replicas - 1 - (replica + replicas - (i + 1) % replicas) % replicas;
       const RankDecision &a = before[rank], &b = after[moved * width + rank % width];
-      const bool same = a.participates == b.participates && a.replay == b.replay && a.bucket == b.bucket &&
-                        a.rows == b.rows && a.real_rows == b.real_rows && size_of(a) == size_of(b) &&
-                        a.sizing.branch == b.sizing.branch && a.raised.has_value() == b.raised.has_value();
-      if (!same) return fmt::format("step {}: rank {} decides otherwise when ranks are permuted", i, rank);
+      if (!is_same(a, b)) return fmt::format("step {}: rank {} decides otherwise when ranks are permuted", i, rank);
     }
+  }
+  return "";
+}
+
+// With faults given, even none that does anything, every rank decides alone.
+std::string sharing_changes_nothing(const Scenario& world, Trial& trial) {
+  const Deployment* deployment = trial.bench.deployment(world);
+  if (deployment == nullptr) return "";
+  Decider together(*deployment), alone(*deployment);
+  for (std::size_t i = 0; i < world.steps.size(); ++i) {
+    const StepBatches step = step_batches(world, i);
+    const std::vector<RankFault> no_faults(step.batches.size());
+    const Decisions shared = together.decide(step.batches, step.graph);
+    const Decisions own = alone.decide(step.batches, step.graph, no_faults);
+    for (std::size_t rank = 0; rank < shared.size(); ++rank)
+      if (!is_same(shared[rank], own[rank])) return fmt::format("step {}: rank {} alone decides otherwise", i, rank);
   }
   return "";
 }

@@ -49,6 +49,7 @@ TEST_CASE("random: exact fit") { judge_all("exact fit"); }
 TEST_CASE("random: no waste") { judge_all("no waste"); }
 TEST_CASE("random: idle ranks") { judge_all("idle ranks"); }
 TEST_CASE("random: permuted ranks") { judge_all("permuted ranks"); }
+TEST_CASE("random: shared decisions") { judge_all("shared decisions"); }
 TEST_CASE("random: sound check") { judge_all("sound check"); }
 TEST_CASE("random: static caps") { judge_all("static caps"); }
 TEST_CASE("random: oracle") { judge_all("oracle"); }
