@@ -78,6 +78,7 @@ TEST_CASE("exhaustive: shared decisions") { walk("shared decisions"); }
 TEST_CASE("exhaustive: oracle") { walk("oracle"); }
 TEST_CASE("exhaustive: no stale read") { walk("no stale read"); }
 TEST_CASE("exhaustive: verdicts") { walk("verdicts"); }
+TEST_CASE("exhaustive: blame") { walk("blame"); }
 TEST_CASE("exhaustive: fidelities") { walk("fidelities"); }
 
 TEST_CASE("exhaustive: every routing of the smallest worlds") {

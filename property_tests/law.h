@@ -55,11 +55,14 @@ std::string reads_nothing_stale(const Scenario& world, Trial& trial);
 std::string fidelities_agree(const Scenario& world, Trial& trial);
 std::string one_digest(const Scenario& world, Trial& trial);
 std::string verdicts_are_plain(const Scenario& world, Trial& trial);
+std::string wrong_outputs_have_a_row_to_blame(const Scenario& world, Trial& trial);
 std::string consequences_have_causes(const Scenario& world, Trial& trial);
 // laws_alltoall.cpp: one all-to-all against plain loops
 std::string conserves_tokens(const Scenario& world, Trial& trial);
+std::string unequal_sizes_go_where_the_sender_says(const Scenario& world, Trial& trial);
 std::string renaming_experts_changes_nothing(const Scenario& world, Trial& trial);
 std::string replay_equals_eager(const Scenario& world, Trial& trial);
+std::string judge_sees_what_is_wrong(const Scenario& world, Trial& trial);
 std::string missing_ranks_are_named(const Scenario& world, Trial& trial);
 // laws_text.cpp
 std::string texts_are_stable(const Scenario& world, Trial& trial);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
+#include "sim/judge.h"
 #include "sim/sim_alltoall.h"
 
 namespace a2asim::props {
@@ -51,11 +53,30 @@ std::vector<std::int64_t> sent(const AllToAllConfig& config, const Contents& sou
   return tokens;
 }
 
+// What dispatch writes into `rank`'s slice, in the order of ranks: each row goes where its SENDER's R says.
+void write_rows(const AllToAllConfig& config, const Round& round, int rank, const std::vector<std::int64_t>& runtime_max,
+                Slice& slice) {
+  for (std::size_t source = 0; source < round.size(); ++source) {
+    const DispatchInput in = round[source].input(runtime_max[source]);
+    const std::vector<std::int64_t> tokens = sent(config, round[source], rank);
+    std::int64_t region = config.layout().payload_data;
+    for (std::size_t p = 0; p < config.payload_bytes_per_token.size(); ++p) {
+      const std::int64_t bytes = config.payload_bytes_per_token[p];
+      std::int64_t at = region + static_cast<std::int64_t>(source) * runtime_max[source] * bytes;
+      for (const std::int64_t token : tokens) {
+        std::memcpy(slice.data() + at, in.payloads[p].data() + token * bytes, static_cast<std::size_t>(bytes));
+        at += bytes;
+      }
+      region += config.ep_size * runtime_max[source] * bytes;
+    }
+  }
+}
+
 // What a slice must hold: the payload and combine regions of the round, written by plain loops over `slice`.
 class Expected {
  public:
   Expected(const AllToAllConfig& config, const Round& round, int rank, std::int64_t runtime_max)
-      : config_(config), round_(round), rank_(rank), runtime_max_(runtime_max) {
+      : config_(config), runtime_max_(runtime_max) {
     regions_.push_back(config.layout().payload_data);
     for (const std::int64_t bytes : config.payload_bytes_per_token)
       regions_.push_back(regions_.back() + config.ep_size * runtime_max * bytes);
@@ -65,16 +86,6 @@ class Expected {
       tokens_.push_back(sent(config, round[static_cast<std::size_t>(source)], rank));
   }
 
-  void dispatch(Slice& slice) const {
-    for (int source = 0; source < config_.ep_size; ++source)
-      for (std::size_t slot = 0; slot < of(source).size(); ++slot)
-        for (std::size_t p = 0; p < config_.payload_bytes_per_token.size(); ++p) {
-          const std::int64_t bytes = config_.payload_bytes_per_token[p];
-          const DispatchInput in = round_[static_cast<std::size_t>(source)].input(runtime_max_);
-          std::memcpy(row(slice, source, slot, p), in.payloads[p].data() + of(source)[slot] * bytes,
-                      static_cast<std::size_t>(bytes));
-        }
-  }
   void sanitize(Slice& slice) const {
     for (int source = 0; source < config_.ep_size; ++source)
       for (std::size_t slot = of(source).size(); slot < static_cast<std::size_t>(runtime_max_); ++slot)
@@ -96,8 +107,6 @@ class Expected {
   }
 
   const AllToAllConfig& config_;
-  const Round& round_;
-  int rank_;
   std::int64_t runtime_max_;
   std::int64_t combine_ = 0;
   std::vector<std::int64_t> regions_;
@@ -156,7 +165,7 @@ std::string judge_slices(const AllToAllConfig& config, const Round& round, std::
         return fmt::format("rank {} counts {} rows of rank {}, not {}", rank, bench.sim->recv_counter(rank, source),
                            source, expected.of(source).size());
     Slice wanted = before[at];
-    expected.dispatch(wanted);
+    write_rows(config, round, rank, std::vector<std::int64_t>(round.size(), runtime_max), wanted);
     if (std::string wrong = compare(config, wanted, dispatched[at], rank, "dispatch"); !wrong.empty()) return wrong;
     expected.sanitize(wanted);
     if (std::string wrong = compare(config, wanted, sanitized[at], rank, "sanitize"); !wrong.empty()) return wrong;
@@ -262,6 +271,32 @@ std::string conserves_tokens(const Scenario& world, Trial& trial) {
   return judge_rounds(config, rounds_of(world, config));
 }
 
+std::string unequal_sizes_go_where_the_sender_says(const Scenario& world, Trial&) {
+  AllToAllConfig config = config_of(world);
+  config.max_num_tokens += 3;
+  Random random(world.seed + 2);
+  Bench bench(config);
+  for (const Round& round : rounds_of(world, config)) {
+    std::vector<std::int64_t> runtime_max;
+    std::vector<DispatchInput> inputs;
+    for (const Contents& own : round) {
+      runtime_max.push_back(std::max<std::int64_t>(own.batch.tokens() + random.between(0, 3), 1));
+      inputs.push_back(own.input(runtime_max.back()));
+    }
+    std::vector<Slice> wanted = bench.slices();
+    if (auto ok = bench.sim->dispatch(inputs); !ok) return ok.error().message;
+    const std::vector<Slice> found = bench.slices();
+    for (int rank = 0; rank < config.ep_size; ++rank) {
+      Slice& own = wanted[static_cast<std::size_t>(rank)];
+      write_rows(config, round, rank, runtime_max, own);
+      if (std::string wrong = compare(config, own, found[static_cast<std::size_t>(rank)], rank, "dispatch"); !wrong.empty())
+        return wrong;
+    }
+    if (auto ok = bench.sim->combine(runtime_max, bench.outputs); !ok) return ok.error().message;
+  }
+  return "";
+}
+
 std::string renaming_experts_changes_nothing(const Scenario& world, Trial&) {
   const AllToAllConfig config = config_of(world);
   const Renaming renaming(config);
@@ -281,6 +316,36 @@ std::string renaming_experts_changes_nothing(const Scenario& world, Trial&) {
       for (int source = 0; source < config.ep_size; ++source)
         if (before.sim->recv_counter(rank, source) != after.sim->recv_counter(rank, source))
           return fmt::format("rank {} receives other rows when experts are renamed", rank);
+  }
+  return "";
+}
+
+// The judge of outputs: right ones pass; one row of NaN, and one number that is off, are each one bad token of their kind.
+std::string judge_sees_what_is_wrong(const Scenario& world, Trial&) {
+  const AllToAllConfig config = config_of(world);
+  const Round round = rounds_of(world, config).back();
+  Bench bench(config);
+  if (auto ok = bench.run(round, largest_count(round)); !ok) return ok.error().message;
+  for (std::size_t rank = 0; rank < round.size(); ++rank) {
+    std::vector<std::byte>& output = bench.outputs[rank];
+    const auto oracle = round[rank].batch.reference(config, kPayloads, ClosedFormExperts());
+    if (!oracle) return oracle.error().message;
+    const auto judge = [&](std::optional<FindingKind> wanted) {
+      FindingLog log(4);
+      const auto bad = judge_output(config.combine_type, output, *oracle, config.hidden_size, Tolerance::one_rounding, {}, log);
+      return bad && *bad == (wanted ? 1 : 0) && (!wanted || log.count_of(*wanted) == 1);
+    };
+    if (!judge(std::nullopt)) return fmt::format("right outputs of rank {} are called wrong", rank);
+    if (output.empty()) continue;
+    const std::int64_t row = config.combine_bytes_per_token();
+    const auto at = static_cast<std::size_t>(static_cast<std::int64_t>(world.seed) % round[rank].batch.tokens() * row);
+    const std::vector<std::byte> right = output;
+    std::fill_n(output.begin() + static_cast<std::ptrdiff_t>(at), row, std::byte{0xFF});
+    if (!judge(FindingKind::nan_output)) return fmt::format("NaN in the outputs of rank {} is not seen", rank);
+    output = right;
+    // The byte with sign and exponent: far above every sum, in each type.
+    output[at + static_cast<std::size_t>(element_bytes(config.combine_type)) - 1] = std::byte{0x5B};
+    if (!judge(FindingKind::wrong_output)) return fmt::format("a wrong number in the outputs of rank {} is not seen", rank);
   }
   return "";
 }

@@ -145,6 +145,20 @@ std::string one_digest(const Scenario& world, Trial&) {
   return first->bad_tokens == second->bad_tokens && first->counts == second->counts ? "" : "two runs count differently";
 }
 
+// In worlds where ranks disagree, too: the shadow tells of every row that made an output wrong.
+std::string wrong_outputs_have_a_row_to_blame(const Scenario& world, Trial& trial) {
+  Scenario one_layer = world;
+  one_layer.model.layers = 1;  // tainted() is of the last layer
+  return for_each_outcome(one_layer, Fidelity::numeric, trial, [](const Cluster& cluster, const StepOutcome&) {
+    for (const Finding& found : cluster.log().findings()) {
+      if (found.kind != FindingKind::nan_output && found.kind != FindingKind::wrong_output) continue;
+      if (cluster.tainted(found.rank)[static_cast<std::size_t>(found.token)] == 0)
+        return fmt::format("no row of token {} of rank {} is found wrong, but its output is", found.token, found.rank);
+    }
+    return std::string();
+  });
+}
+
 // Faults may do anything, but nothing is wrong with the bytes of a step in which ranks agree and everything fits, and
 // nobody waits unseen.
 std::string consequences_have_causes(const Scenario& world, Trial& trial) {

@@ -185,18 +185,20 @@ std::string permuting_ranks_permutes(const Scenario& world, Trial& trial) {
   return "";
 }
 
-// With faults given, even none that does anything, every rank decides alone.
+// With faults given, even none that does anything, every rank decides alone. Asked for every choice of graphs.
 std::string sharing_changes_nothing(const Scenario& world, Trial& trial) {
   const Deployment* deployment = trial.bench.deployment(world);
   if (deployment == nullptr) return "";
-  Decider together(*deployment), alone(*deployment);
-  for (std::size_t i = 0; i < world.steps.size(); ++i) {
-    const StepBatches step = step_batches(world, i);
-    const std::vector<RankFault> no_faults(step.batches.size());
-    const Decisions shared = together.decide(step.batches, step.graph);
-    const Decisions own = alone.decide(step.batches, step.graph, no_faults);
-    for (std::size_t rank = 0; rank < shared.size(); ++rank)
-      if (!is_same(shared[rank], own[rank])) return fmt::format("step {}: rank {} alone decides otherwise", i, rank);
+  for (const GraphChoice graph : {GraphChoice::engine, GraphChoice::eager, GraphChoice::replay}) {
+    Decider together(*deployment), alone(*deployment);
+    for (std::size_t i = 0; i < world.steps.size(); ++i) {
+      const StepBatches step = step_batches(world, i);
+      const std::vector<RankFault> no_faults(step.batches.size());
+      const Decisions shared = together.decide(step.batches, graph);
+      const Decisions own = alone.decide(step.batches, graph, no_faults);
+      for (std::size_t rank = 0; rank < shared.size(); ++rank)
+        if (!is_same(shared[rank], own[rank])) return fmt::format("step {}: rank {} alone decides otherwise", i, rank);
+    }
   }
   return "";
 }

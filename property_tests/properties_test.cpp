@@ -57,10 +57,13 @@ TEST_CASE("random: no stale read") { judge_all("no stale read"); }
 TEST_CASE("random: fidelities") { judge_all("fidelities"); }
 TEST_CASE("random: verdicts") { judge_all("verdicts"); }
 TEST_CASE("random: digest") { judge_all("digest"); }
+TEST_CASE("random: blame") { judge_all("blame"); }
 TEST_CASE("random: causes") { judge_all("causes"); }
 TEST_CASE("random: conservation") { judge_all("conservation"); }
+TEST_CASE("random: unequal sizes") { judge_all("unequal sizes"); }
 TEST_CASE("random: renamed experts") { judge_all("renamed experts"); }
 TEST_CASE("random: graphs") { judge_all("graphs"); }
+TEST_CASE("random: judge") { judge_all("judge"); }
 TEST_CASE("random: missing ranks") { judge_all("missing ranks"); }
 TEST_CASE("random: texts") { judge_all("texts"); }
 
