@@ -71,8 +71,12 @@ std::string texts_are_stable(const Scenario& world, Trial& trial) {
   Random random(world.seed * 7919 + static_cast<std::uint64_t>(size_of(world)));
   std::string scenario = to_yaml(world), command = launch_text(world);
   for (const auto& [key, value] : launch_env(world)) command = key + "=" + value + " " + command;
-  const Result<Scenario> same = parse_scenario(scenario, "f");
-  if (!same || !(*same == world)) return "a drawn world is not read back";
+  Scenario named = world;
+  for (std::int64_t i = random.between(0, 12); i > 0; --i) named.name += "a Z0\"'\\:#{}[]&*!|>%@,?-~`=\t"[random.below(28)];
+  if (random.chance(1, 2)) named.name += "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\x8D";  // two, three and four bytes a character
+  const Result<Scenario> same = parse_scenario(to_yaml(named), "f");
+  if (!same) return "a drawn world is refused: " + same.error().message;
+  if (!(*same == named)) return "a drawn world is read as another one, of the name " + same->name;
   for (int i = 0; i < 4; ++i) {
     if (std::string wrong = judge_scenario_text(scenario); !wrong.empty()) return wrong;
     if (std::string wrong = judge_command_text(command, *generation->generation); !wrong.empty()) return wrong;
