@@ -15,15 +15,13 @@
 #include "tools/check_formats.h"
 #include "tools/commands.h"
 #include "tools/input.h"
-#include "tools/model_config.h"
 #include "tools/rule_process.h"
+#include "tools/shape_options.h"
 #include "tools/text.h"
 
 namespace a2asim {
 namespace {
 
-constexpr std::int64_t kMostExperts = 1 << 20;
-constexpr std::int64_t kMostHidden = 1 << 20;
 constexpr double kMostGpuMemory_gib = 1 << 20;
 
 constexpr const char* kFooter =
@@ -41,7 +39,8 @@ above the cap); rejected (SGLang itself refuses); out_of_scope (no fixed-geometr
 Exit codes: 0 no error found, 1 disagrees, over_capacity or rejected, 2 the input cannot be used (one line says why).)";
 
 struct Options {
-  std::optional<std::string> sglang, model, model_config, num_experts, top_k, hidden_size, gpu_memory, file, rule_cmd;
+  std::optional<std::string> sglang, gpu_memory, file, rule_cmd;
+  ShapeOptions shape;
   std::vector<std::string> env;
   std::vector<std::string> stray;  // words without `--` in front
   std::string format = "text";
@@ -49,48 +48,6 @@ struct Options {
 };
 
 tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
-
-Result<std::optional<ModelShape>> shape_from_numbers(const Options& options) {
-  if (!options.num_experts && !options.top_k && !options.hidden_size) return std::nullopt;
-  if (!options.num_experts || !options.top_k || !options.hidden_size) {
-    return unusable("--num-experts, --top-k and --hidden-size belong together: give all three, or --model NAME");
-  }
-  const Result<std::int64_t> num_experts = parse_count("--num-experts", *options.num_experts, 1, kMostExperts);
-  if (!num_experts) return tl::unexpected(num_experts.error());
-  const Result<std::int64_t> hidden_size = parse_count("--hidden-size", *options.hidden_size, 1, kMostHidden);
-  if (!hidden_size) return tl::unexpected(hidden_size.error());
-  const Result<std::int64_t> top_k = parse_count("--top-k", *options.top_k, 1, kMostExperts);
-  if (!top_k) return tl::unexpected(top_k.error());
-  if (*top_k > *num_experts) {
-    return unusable(
-        fmt::format("--top-k {} is more than --num-experts {}: a token cannot have more experts than there are", *top_k,
-                    *num_experts));
-  }
-  return ModelShape{*num_experts, *top_k, *hidden_size};
-}
-
-// The shape that the options give, or nothing.
-Result<std::optional<ModelShape>> shape_from_options(const Options& options) {
-  const int sources = (options.model ? 1 : 0) + (options.model_config ? 1 : 0) +
-                      (options.num_experts || options.top_k || options.hidden_size ? 1 : 0);
-  if (sources > 1) {
-    return unusable(
-        "--model, --model-config and --num-experts/--top-k/--hidden-size exclude each other: give one of them");
-  }
-  if (options.model) {
-    const Result<ModelPreset> preset = find_model(*options.model);
-    if (!preset) return tl::unexpected(preset.error());
-    return preset->shape;
-  }
-  if (options.model_config) {
-    const Result<std::string> text = read_text_file(*options.model_config);
-    if (!text) return unusable("--model-config: " + text.error().message);
-    const Result<ModelShape> shape = shape_from_config_json(*text, *options.model_config);
-    if (!shape) return tl::unexpected(shape.error());
-    return *shape;
-  }
-  return shape_from_numbers(options);
-}
 
 struct ReadCommand {
   LaunchCommand launch;
@@ -171,7 +128,7 @@ struct Inputs {
 
 // The model's shape, from the options or from the name in --model-path.
 Result<void> settle_model(const Options& options, Inputs& inputs) {
-  const Result<std::optional<ModelShape>> given = shape_from_options(options);
+  const Result<std::optional<ModelShape>> given = shape_from_options(options.shape);
   if (!given) return tl::unexpected(given.error());
   inputs.deployment.model = *given;
   const std::optional<std::string>& path = inputs.deployment.args.model_path;
@@ -257,13 +214,7 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--env", options.env, "Set an environment variable of the launch; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  command.add_option("--model", options.model, "A known model's shape; default: guessed from --model-path")
-      ->type_name("NAME");
-  command.add_option("--model-config", options.model_config, "The shape from a Hugging Face config.json")
-      ->type_name("FILE");
-  command.add_option("--num-experts", options.num_experts, "The shape in numbers: routed experts")->type_name("N");
-  command.add_option("--top-k", options.top_k, "..: experts of a token")->type_name("K");
-  command.add_option("--hidden-size", options.hidden_size, "..: elements of a hidden state")->type_name("H");
+  add_shape_options(command, options.shape, "; default: guessed from --model-path");
   command.add_option("--gpu-memory", options.gpu_memory, "Memory of one GPU, which SGLang's defaults follow")
       ->type_name("GiB");
   command

@@ -10,6 +10,7 @@ std::span<const AddCommand> commands() {
       add_replay,
       add_explore,
       add_merge,
+      add_plan,
       add_validate,
       add_generations,
   };

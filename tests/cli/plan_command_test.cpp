@@ -1,0 +1,171 @@
+// a2asim plan as a person or a program calls it.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "model/generation.h"
+#include "tests/cli/run.h"
+
+namespace a2asim {
+namespace {
+
+using Args = std::vector<std::string>;
+
+const Args kShape = {"--num-experts", "256", "--top-k", "8", "--hidden-size", "7168"};
+
+Outcome plan(Args args, const Args& shape = kShape) {
+  args.insert(args.begin(), "plan");
+  args.insert(args.end(), shape.begin(), shape.end());
+  return run(args);
+}
+
+nlohmann::json json_of(const Outcome& outcome) {
+  REQUIRE_MESSAGE(outcome.err.empty(), outcome.err);
+  return nlohmann::json::parse(outcome.out);
+}
+
+nlohmann::json check(const std::string& launch, const std::string& generation) {
+  Args args = {"check", "--format", "json", "--sglang", generation};
+  args.insert(args.end(), kShape.begin(), kShape.end());
+  return nlohmann::json::parse(run(args, launch).out);
+}
+
+}  // namespace
+
+TEST_CASE("plan: check gives the same capacity for the launch command that the plan names") {
+  for (const Generation& generation : generations()) {
+    for (const std::string type : {"bf16", "nvfp4"}) {
+      for (const Args& more : {Args{}, Args{"--max-num-tokens", "1000"}, Args{"--chunked-prefill-size", "65536"}}) {
+        Args args = {"--ep", "4,8", "--tokens", "64", "--format", "json", "--dispatch-dtype", type};
+        args.insert(args.end(), {"--sglang", std::string(generation.name)});
+        args.insert(args.end(), more.begin(), more.end());
+        for (const nlohmann::json& point : json_of(plan(args)).at("points")) {
+          const nlohmann::json checked = check(point.at("launch"), std::string(generation.name));
+          CHECK(checked.at("capacity") == point.at("capacity"));
+          CHECK(checked.at("topology").at("ep_size") == point.at("ep_size"));
+          CHECK(checked.at("generation") == generation.name);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("plan: the default cap, and one of one's own") {
+  const auto capacity = [](const Args& more) {
+    Args args = {"--ep", "8", "--tokens", "64", "--format", "json"};
+    args.insert(args.end(), more.begin(), more.end());
+    return json_of(plan(args)).at("points").at(0).at("capacity").at("max_num_tokens");
+  };
+  CHECK(capacity({}) == 4096);
+  CHECK(capacity({"--max-num-tokens", "77"}) == 77);
+  CHECK(capacity({"--chunked-prefill-size", "65536"}) == 65536 / 8);
+  CHECK(capacity({"--sglang", "pr14668"}) == 1024 * 8);
+}
+
+TEST_CASE("plan: a sweep has a point for every pair, in order and once") {
+  const Outcome outcome = plan({"--ep", "16,8,8", "--tokens", "128,64", "--format", "json", "--link-gbps", "400"});
+  const nlohmann::json document = json_of(outcome);
+  CHECK(document.at("command") == "plan");
+  std::vector<std::pair<int, int>> pairs;
+  for (const nlohmann::json& point : document.at("points")) {
+    pairs.emplace_back(point.at("ep_size"), point.at("tokens_per_rank"));
+    const nlohmann::json& time = point.at("traffic").at("expected").at("least_time_us");
+    CHECK(time.at("together").get<double>() ==
+          doctest::Approx(time.at("dispatch").get<double>() + time.at("combine").get<double>()));
+  }
+  CHECK(pairs == std::vector<std::pair<int, int>>{{8, 64}, {8, 128}, {16, 64}, {16, 128}});
+  CHECK(document.at("link_bytes_per_second") == 50e9);
+  CHECK(plan({"--sweep-ep", "16,8,8", "--sweep-tokens", "128,64", "--format", "json", "--link-gbps", "400"}).out ==
+        outcome.out);
+}
+
+TEST_CASE("plan: without a rate there is no time") {
+  const nlohmann::json document = json_of(plan({"--ep", "8", "--tokens", "64", "--format", "json"}));
+  CHECK(document.at("link_bytes_per_second").is_null());
+  CHECK(document.at("points").at(0).at("traffic").at("worst").at("least_time_us").is_null());
+  CHECK(plan({"--ep", "8", "--tokens", "64"}).out.find("link time") == std::string::npos);
+}
+
+TEST_CASE("plan: headroom on common GPUs, or on one's own") {
+  const nlohmann::json common = json_of(plan({"--ep", "8", "--tokens", "64", "--weights", "100", "--format", "json"}));
+  const nlohmann::json& gpus = common.at("points").at(0).at("headroom");
+  CHECK(gpus.size() >= 5);
+  for (const nlohmann::json& gpu : gpus) {
+    const std::int64_t workspace = common.at("points").at(0).at("capacity").at("workspace_bytes_per_rank");
+    const std::int64_t memory = gpu.at("memory_mib").get<std::int64_t>() << 20;
+    CHECK(gpu.at("left_bytes") == memory - (std::int64_t{100} << 30) - workspace);
+    CHECK(gpu.at("fits") == (gpu.at("left_bytes") >= 0));
+  }
+  CHECK(plan({"--ep", "8", "--tokens", "64", "--weights", "100"}).exit_code == 0);
+  CHECK(plan({"--ep", "8", "--tokens", "64", "--gpu-memory", "80", "--weights", "70"}).exit_code == 0);
+  const Outcome full = plan({"--ep", "8", "--tokens", "64", "--gpu-memory", "80", "--weights", "79.9"});
+  CHECK(full.exit_code == 1);
+  CHECK(full.out.find("problem: does not fit") != std::string::npos);
+}
+
+TEST_CASE("plan: what the version refuses is a problem, and exit code 1") {
+  const Outcome over = plan({"--ep", "8", "--tokens", "5000", "--sglang", "pr30450"});
+  CHECK(over.exit_code == 1);
+  CHECK(over.out.find("exceeds max_num_tokens 4096") != std::string::npos);
+  const Outcome seven =
+      plan({"--ep", "8", "--tokens", "64"}, {"--num-experts", "64", "--top-k", "7", "--hidden-size", "64"});
+  CHECK(seven.exit_code == 1);
+  CHECK(seven.out.find("Unsupported top_k") != std::string::npos);
+  CHECK(plan({"--ep", "128", "--tokens", "64"}).exit_code == 1);  // more ranks than FlashInfer's 64
+}
+
+TEST_CASE("plan: text has the regions, both routings, the rules, the GPUs and the command to check") {
+  const Outcome outcome = plan({"--ep", "8", "--tokens", "64", "--link-gbps", "3600"});
+  CHECK(outcome.exit_code == 0);
+  for (const char* part :
+       {"receive: hidden states", "uniform (expected)", "worst case", "max over the gathered token counts",
+        "the static cap max_num_tokens", "this rank's own rows", "H200", "= 450 GB/s", "--enable-dp-attention"})
+    CHECK_MESSAGE(outcome.out.find(part) != std::string::npos, part);
+  for (const std::string& line : {std::string("8      64"), std::string("16      64")})
+    CHECK(plan({"--ep", "8,16", "--tokens", "64"}).out.find(line) != std::string::npos);
+}
+
+TEST_CASE("plan: presets, and fp8 as a word for mxfp8") {
+  const Args args = {"--ep", "8", "--tokens", "64", "--format", "json"};
+  CHECK(plan(args, {"--model", "DeepSeek-V3"}).out == plan(args).out);
+  Args fp8 = args, mxfp8 = args;
+  fp8.insert(fp8.end(), {"--dispatch-dtype", "fp8"});
+  mxfp8.insert(mxfp8.end(), {"--dispatch-dtype", "mxfp8"});
+  CHECK(plan(fp8).out == plan(mxfp8).out);
+  CHECK(json_of(plan(fp8)).at("dispatch_dtype") == "mxfp8");
+}
+
+TEST_CASE("plan: what cannot be used is said in one line, with exit code 2") {
+  const Args sizes = {"--ep", "8", "--tokens", "64"};
+  const auto refused = [&](Args args, const Args& shape, const std::string& part) {
+    const Outcome outcome = plan(std::move(args), shape);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(std::ranges::count(outcome.err, '\n') == 1);
+    CHECK_MESSAGE(outcome.err.find(part) != std::string::npos, outcome.err);
+  };
+  refused(sizes, {}, "no model");
+  refused({"--tokens", "64"}, kShape, "--ep is missing");
+  refused({"--ep", "8"}, kShape, "--tokens is missing");
+  for (const std::string bad : {"1", "0", "-8", "8,", ",8", "8;16", "1e3", "2000", "99999999999999999999"})
+    refused({"--ep=" + bad, "--tokens", "64"}, kShape, "--ep takes a whole number");
+  refused({"--ep", "", "--tokens", "64"}, kShape, "--ep takes a whole number");
+  refused({"--ep", "8", "--tokens", "9223372036854775807"}, kShape, "--tokens takes a whole number");
+  refused({"--ep", "8", "--tokens", "64", "--dispatch-dtype", "fp4"}, kShape, "--dispatch-dtype takes one of");
+  refused({"--ep", "8", "--tokens", "64", "--combine-dtype", "nvfp4"}, kShape, "--combine-dtype takes one of");
+  refused({"--ep", "8", "--tokens", "64", "--dispatch-dtype", "mxfp8", "--sglang", "pr30450"}, kShape, "pr35758");
+  refused({"--ep", "8", "--tokens", "64", "--attn-tp-size", "3"}, kShape, "no multiple");
+  refused({"--ep", "512", "--tokens", "64"}, kShape, "more than the 256 experts");
+  refused({"--ep", "8", "--tokens", "64", "--link-gbps", "0"}, kShape, "--link-gbps takes Gbit/s");
+  refused({"--ep", "8", "--tokens", "64", "--link-gbps", "nan"}, kShape, "--link-gbps takes Gbit/s");
+  refused({"--ep", "8", "--tokens", "64", "--weights", "-1"}, kShape, "--weights takes GiB");
+  refused({"--ep", "8", "--tokens", "64", "--sglang", "v0.5.8"}, kShape, "--sglang v0.5.8");
+  refused({"--ep", "8", "--tokens", "64", "--dispatch-dtype", "nvfp4"},
+          {"--num-experts", "8", "--top-k", "2", "--hidden-size", "24"}, "one scale stands for 16 elements");
+  refused({"--ep", "256", "--tokens", "64", "--max-num-tokens", "2147483647"},
+          {"--num-experts", "1048576", "--top-k", "1048576", "--hidden-size", "1048576"}, "2^62 bytes");
+  refused({"--ep", "1024", "--tokens", "1048576", "--layers", "1024"},
+          {"--num-experts", "1048576", "--top-k", "1048576", "--hidden-size", "1048576"}, "2^62 bytes");
+}
+
+}  // namespace a2asim

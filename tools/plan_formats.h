@@ -1,0 +1,22 @@
+// A plan as text and as JSON.
+#pragma once
+
+#include <string>
+
+#include "tools/plan.h"
+
+namespace a2asim {
+
+// One point in full; several as one table, a line a point.
+std::string plan_as_text(const Plan& plan);
+std::string plan_as_json(const Plan& plan);
+
+// "pr14668 to pr27945, pr30450": neighbours in the order of time are joined.
+std::string generations_in_words(const std::vector<std::string_view>& names);
+
+// The sizing outcome of the chosen version for eager decode, all counts known.
+const PlanRule* chosen_rule(const PlanPoint& point, PlanPath path = PlanPath::eager_decode);
+// The most slots that any version computes over in eager decode.
+const PlanRule* most_wasteful_rule(const PlanPoint& point);
+
+}  // namespace a2asim
