@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
-#include <thread>
 
 #include "sim/explore_configuration.h"
+#include "sim/parallel.h"
 
 namespace a2asim {
 namespace {
@@ -45,12 +45,8 @@ class Run {
   }
 
   GenerationExploration run() {
-    {
-      std::vector<std::jthread> helpers;
-      const std::size_t threads = std::min(static_cast<std::size_t>(std::max(options_.threads, 1)), blocks_.size());
-      for (std::size_t i = 1; i < threads; ++i) helpers.emplace_back([this] { work(); });
-      work();
-    }
+    WorkList list(blocks_.size());
+    run_workers(options_.threads, blocks_.size(), [&] { work(list); });
     GenerationExploration whole = empty();
     for (std::size_t block = 0; block < blocks_.size(); ++block) {
       if (!blocks_[block]) {
@@ -71,11 +67,10 @@ class Run {
     return out;
   }
 
-  void work() {
+  void work(WorkList& list) {
     ConfigurationExplorer explorer(generation_, options_.rule);
-    for (;;) {
-      const std::size_t block = next_block_.fetch_add(1);
-      if (block >= blocks_.size() || stop_) return;
+    for (std::optional<std::size_t> taken = list.take(); taken && !stop_; taken = list.take()) {
+      const std::size_t block = *taken;
       GenerationExploration found = empty();
       const std::size_t begin = block * kBlock, end = std::min(begin + kBlock, mine_.size());
       for (std::size_t at = begin; at < end; ++at) {
@@ -94,7 +89,6 @@ class Run {
   Plan plan_;
   std::vector<std::int64_t> mine_;                            // configurations of this shard
   std::vector<std::optional<GenerationExploration>> blocks_;  // each written by one thread, read after all ended
-  std::atomic<std::size_t> next_block_ = 0;
   std::atomic<bool> stop_ = false;
   std::mutex progress_;
   std::int64_t done_ = 0;

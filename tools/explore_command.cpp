@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <thread>
 
 #include "model/generation.h"
 #include "tools/commands.h"
@@ -21,7 +20,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kMostCases = std::int64_t{1} << 53;  // exact in every reader of JSON
 constexpr std::int64_t kMostSeconds = 1'000'000;
 constexpr std::int64_t kMostShards = 1'000'000;
-constexpr std::int64_t kMostThreads = 1024;
 
 constexpr const char* kFooter =
     R"(Walks every combination of: tp 1 to 8, dp, DP attention, --moe-dense-tp-size, --enable-dp-lm-head, CUDA graphs,
@@ -108,13 +106,6 @@ Result<std::optional<Shard>> parse_shard(const std::optional<std::string>& text)
   const Result<std::int64_t> index = parse_count("--shard, before the slash", text->substr(0, slash), 0, *of);
   if (!index) return tl::unexpected(index.error());
   return Shard{*index % *of, *of};
-}
-
-Result<int> parse_threads(const std::optional<std::string>& text) {
-  if (!text) return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
-  const Result<std::int64_t> number = parse_count("--threads", *text, 1, kMostThreads);
-  if (!number) return tl::unexpected(number.error());
-  return static_cast<int>(*number);
 }
 
 // Stops at the end of the time or when the rule fails, and shows on a terminal how far it is.

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <thread>
 
 #include "tools/text.h"
 
@@ -91,6 +92,14 @@ Result<std::int64_t> parse_count(std::string_view option, std::string_view text,
         fmt::format("{} takes a whole number from {} to {}, not '{}'", option, minimum, maximum, one_line(text, 60)));
   }
   return value;
+}
+
+Result<int> parse_threads(const std::optional<std::string>& text) {
+  constexpr std::int64_t kMostThreads = 1024;
+  if (!text) return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U));
+  const Result<std::int64_t> number = parse_count("--threads", *text, 1, kMostThreads);
+  if (!number) return tl::unexpected(number.error());
+  return static_cast<int>(*number);
 }
 
 Result<double> parse_positive(std::string_view option, std::string_view text, std::string_view unit, double maximum) {

@@ -24,6 +24,8 @@ Result<std::string> read_standard_input(Io& io);
 // The value of one of our own options, decimal, within [minimum, maximum].
 Result<std::int64_t> parse_count(std::string_view option, std::string_view text, std::int64_t minimum,
                                  std::int64_t maximum);
+// --threads; without it, one a core.
+Result<int> parse_threads(const std::optional<std::string>& text);
 // A finite number above 0; `unit` says what it counts.
 Result<double> parse_positive(std::string_view option, std::string_view text, std::string_view unit, double maximum);
 // The index of `text` among `choices`.

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <optional>
 
+#include "sim/parallel.h"
 #include "sim/replay.h"
 #include "sim/scenario_reader.h"
 #include "sim/trace.h"
@@ -40,7 +42,7 @@ struct Options {
   std::vector<std::string> files;
   std::string fidelity = "numeric";
   std::string sglang;
-  std::optional<std::string> seed, trace, rule_cmd;
+  std::optional<std::string> seed, trace, rule_cmd, threads;
   std::string format = "text";
   bool digest = false;
   bool verbose = false;
@@ -69,9 +71,8 @@ Result<ReplayOptions> replay_options(const Options& options) {
   return out;
 }
 
-// One line on the terminal, rewritten; nothing is left of it.
+// One line on the terminal, rewritten; nothing is left of it. Of one file: short runs end before anybody looks.
 std::function<void(std::int64_t, std::int64_t)> progress_on(Io& io, const std::string& file) {
-  if (!io.err_is_terminal) return {};
   return [&io, file](std::int64_t done, std::int64_t steps) {
     if (steps < kProgressRankSteps / 64 || (done % std::max<std::int64_t>(steps / 100, 1) != 0 && done != steps))
       return;
@@ -82,16 +83,39 @@ std::function<void(std::int64_t, std::int64_t)> progress_on(Io& io, const std::s
   };
 }
 
-Result<Replayed> replay_file(const std::string& file, ReplayOptions options, Io& io) {
+Result<Replayed> replay_file(const std::string& file, const ReplayOptions& options) {
   const Result<Scenario> scenario = load_scenario(file);
   if (!scenario) return tl::unexpected(scenario.error());
-  options.progress = progress_on(io, file);
   Result<ReplayReport> report = replay(*scenario, file, options);
   if (!report) return tl::unexpected(report.error());
   Replayed out{std::move(*report), std::nullopt};
   if (scenario->expect && options.sglang.empty())
     out.expectation = Expectation{*scenario->expect, differs_from(*scenario->expect, out.report)};
   return out;
+}
+
+// In the order of the files, whichever thread ran which; of several that cannot be used, the first is named.
+Result<std::vector<Replayed>> replay_files(const Options& options, ReplayOptions with, int threads, Io& io) {
+  const std::size_t count = options.files.size();
+  if (io.err_is_terminal && count == 1) with.progress = progress_on(io, options.files.front());
+  std::vector<std::optional<Result<Replayed>>> found(count);
+  WorkList list(count);
+  std::mutex terminal;
+  std::size_t done = 0;
+  run_workers(threads, count, [&] {
+    while (const std::optional<std::size_t> file = list.take()) {
+      found[*file] = replay_file(options.files[*file], with);
+      if (!io.err_is_terminal || count == 1) continue;
+      const std::lock_guard lock(terminal);
+      io.err << (++done == count ? "\r\x1b[K" : fmt::format("\r{} of {} scenarios", done, count)) << std::flush;
+    }
+  });
+  std::vector<Replayed> all;
+  for (std::optional<Result<Replayed>>& one : found) {
+    if (!*one) return tl::unexpected(one->error());
+    all.push_back(std::move(**one));
+  }
+  return all;
 }
 
 Result<void> write_trace(const std::string& path, const ReplayReport& report) {
@@ -127,18 +151,16 @@ Result<int> run_replay(const Options& options, Io& io) {
   const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd);
   if (!rule) return tl::unexpected(rule.error());
   if (*rule) with->rule = (*rule)->rule();
-  std::vector<Replayed> all;
-  for (const std::string& file : options.files) {
-    Result<Replayed> one = replay_file(file, *with, io);
-    if (!one) return tl::unexpected(one.error());
-    all.push_back(std::move(*one));
-  }
+  const Result<int> threads = parse_threads(options.threads);
+  if (!threads) return tl::unexpected(threads.error());
+  const Result<std::vector<Replayed>> all = replay_files(options, *with, *threads, io);
+  if (!all) return tl::unexpected(all.error());
   if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
   if (options.trace) {
-    if (auto ok = write_trace(*options.trace, all.front().report); !ok) return tl::unexpected(ok.error());
+    if (auto ok = write_trace(*options.trace, all->front().report); !ok) return tl::unexpected(ok.error());
   }
-  print_all(all, options, *format == 1, io);
-  return std::ranges::all_of(all, &Replayed::is_good) ? kNothingWrong : kErrorFound;
+  print_all(*all, options, *format == 1, io);
+  return std::ranges::all_of(*all, &Replayed::is_good) ? kNothingWrong : kErrorFound;
 }
 
 void add_options(CLI::App& command, Options& options) {
@@ -154,6 +176,8 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--seed", options.seed, "Draw tokens and routing from this seed instead of the file's")
       ->type_name("N");
   command.add_option("--trace", options.trace, "Write Chrome trace events: one track a rank")->type_name("OUT.json");
+  command.add_option("--threads", options.threads, "Threads for several files; the result does not depend on it")
+      ->type_name("N");
   command.add_flag("--digest", options.digest, "Text: a last line with the digest of the whole run");
   command.add_option("--format", options.format, "text or json; default text")->type_name("FORMAT");
   command.add_flag("--verbose", options.verbose, "Text: every step and every finding that was kept");
