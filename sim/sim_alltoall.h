@@ -83,8 +83,8 @@ class SimAllToAll final : public AllToAll {
   // one does. Puts what won elsewhere at [at, at + bytes) of this rank's slice. Numeric fidelity, right after dispatch.
   void settle_race(int rank, std::int64_t at_bytes, std::span<const std::byte> bytes);
   // Between dispatch and experts, where a version does not sanitize: its experts run over all [ep_size, R] rows, so the
-  // ids in rows that nobody filled count. Live ids of an earlier round are a warning (stale), other bytes in their place
-  // an expert_id_out_of_range (at provenance fidelity: could be one). Nothing of what they compute is read.
+  // ids in rows that nobody filled count. Live ids of an earlier round are a warning (stale), other bytes in their
+  // place an expert_id_out_of_range (at provenance fidelity: could be one). Nothing of what they compute is read.
   void inspect_unused_rows();
   void set_context(const StepContext& context) { context_ = context; }
   // MoeAlltoAll's initialise on every rank: counters, flags, payloads and the shadow as after create(). Graphs stay.
@@ -100,6 +100,18 @@ class SimAllToAll final : public AllToAll {
   void reset_traffic() { traffic_ = {}; }
   const GeometryVerdict& geometry() const { return geometry_; }  // of the last dispatch
   std::int64_t recv_counter(int rank, int source) const;
+
+  // One row as its reader sees it: for pictures. Findings come from the same judgement.
+  struct RowView {
+    std::int64_t token = -1;                // of the source; -1: no row is expected in this slot
+    std::int64_t at = -1, written_at = -1;  // bytes: where the reader looks, where the writer put it (-1: unknown)
+    Shadow::Content found;                  // what is there
+    std::optional<FindingKind> wrong;       // nothing: it is the expected row, or none is expected
+  };
+  // After dispatch: the row of (source, slot) in the receive buffer of `rank`, by the reader's own R.
+  RowView received(int rank, int source, int payload, std::int64_t slot) const;
+  // After experts: the output for this slot that `rank` reads back from the slice of `from`, by the R of its dispatch.
+  RowView returned(int rank, int from, std::int64_t slot) const;
   Fidelity fidelity() const { return options_.fidelity; }
   const AllToAllConfig& config(int rank) const { return rank_at(rank).config; }
   bool guards_intact() const { return memory_.guards_intact(); }
@@ -135,12 +147,17 @@ class SimAllToAll final : public AllToAll {
     Shadow::RecordId tokens_of;  // the dispatch record of (source -> slice)
     std::int64_t round;
   };
+  struct Judgement {
+    FindingKind kind;
+    Severity severity;
+  };
 
   SimAllToAll(std::vector<AllToAllConfig> configs, const SimOptions& options);
 
   Rank& rank_at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   const Rank& rank_at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
   Shadow& shadow_of(int rank) { return shadows_[static_cast<std::size_t>(rank)]; }
+  const Shadow& shadow_of(int rank) const { return shadows_[static_cast<std::size_t>(rank)]; }
   // [slice][rank] tables
   std::size_t pair(int slice, int rank) const { return static_cast<std::size_t>(slice * ep_size_ + rank); }
   std::int32_t* counters(int slice, std::int64_t at_bytes) const { return memory_.words(slice, at_bytes, ep_size_); }
@@ -184,6 +201,10 @@ class SimAllToAll final : public AllToAll {
   void check_combine_reads(int rank, std::int64_t runtime_max);
   void sum_tokens(int rank, std::int64_t runtime_max, std::vector<std::byte>& output);
   // sim_check.cpp
+  RowCheck received_rows(int rank, int source, int payload) const;
+  RowCheck returned_rows(int rank, int from, std::int64_t runtime_max) const;
+  static std::optional<Judgement> judge(const RowCheck& check, const Shadow::Content& content, std::int64_t slot);
+  RowView view(const RowCheck& check, std::int64_t slot) const;
   void check_rows(const RowCheck& check, std::size_t& hint);
   void inspect_row(const RowCheck& check, std::int64_t index);
 

@@ -4,29 +4,80 @@
 #include "sim/sim_alltoall.h"
 
 namespace a2asim {
-namespace {
-
-struct Judgement {
-  FindingKind kind;
-  Severity severity;
-};
 
 // Nothing if the row is the expected one.
-std::optional<Judgement> judge(const Shadow::Content& content, RowKind kind, int writer, int source, int payload,
-                               std::int64_t slot, std::int64_t round) {
+std::optional<SimAllToAll::Judgement> SimAllToAll::judge(const RowCheck& check, const Shadow::Content& content,
+                                                         std::int64_t slot) {
   using State = Shadow::Content::State;
   const RowTag& tag = content.tag;
   if (content.state == State::unwritten) return Judgement{FindingKind::unwritten, Severity::error};
   if (content.state == State::torn) return Judgement{FindingKind::torn, Severity::error};
-  const bool expected = tag.kind == kind && tag.writer == writer && tag.source == source && tag.payload == payload &&
-                        tag.slot == slot && tag.round == round;
+  const bool is_combine = check.operation == Operation::combine;
+  const bool expected = tag.kind == (is_combine ? RowKind::combined : RowKind::dispatched) &&
+                        tag.writer == (is_combine ? check.slice : check.source) && tag.source == check.source &&
+                        tag.payload == check.run.payload && tag.slot == slot && tag.round == check.round;
   // The right row, but another rank wrote there too: on hardware either may win, or both in part.
   if (expected && content.race) return Judgement{FindingKind::torn, Severity::warning};
   if (expected) return std::nullopt;
-  return Judgement{tag.round < round ? FindingKind::stale : FindingKind::misplaced, Severity::error};
+  return Judgement{tag.round < check.round ? FindingKind::stale : FindingKind::misplaced, Severity::error};
 }
 
-}  // namespace
+// The rows that `rank` reads of what `source` should have put into its slice. Offsets: by the reader's geometry, and
+// the writer's.
+SimAllToAll::RowCheck SimAllToAll::received_rows(int r, int source, int payload) const {
+  const Rank& rank = rank_at(r);
+  const auto p = static_cast<std::size_t>(payload);
+  const std::int64_t pitch = rank.config.payload_bytes_per_token[p];
+  const std::int64_t region = receive_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before[p]);
+  const std::int64_t count = std::min<std::int64_t>(counters(r, rank.at.recv_counters)[source], rank.runtime_max);
+  const Shadow::RecordId sent = sent_[pair(r, source)];
+  const bool same_payloads = payload < static_cast<int>(rank_at(source).config.payload_bytes_per_token.size());
+  return {Operation::experts,
+          r,
+          r,
+          source,
+          {region + receive_row(source, 0, rank.runtime_max) * pitch, pitch, count, 0, sent, payload},
+          same_payloads ? sent_run(source, r, payload).begin : -1,
+          sent,
+          dispatch_round_};
+}
+
+// The expert outputs that `r` reads back from the slice of `from`: base and row by its own geometry.
+SimAllToAll::RowCheck SimAllToAll::returned_rows(int r, int from, std::int64_t runtime_max) const {
+  const Rank& rank = rank_at(r);
+  const Rank& writer = rank_at(from);
+  const std::int64_t pitch = rank.config.combine_bytes_per_token();
+  const std::int64_t written_at =
+      writer.combine_data + receive_row(r, 0, writer.runtime_max) * writer.config.combine_bytes_per_token();
+  return {Operation::combine,
+          r,
+          from,
+          r,
+          {rank.combine_data + receive_row(r, 0, runtime_max) * pitch, pitch, counters(r, rank.at.send_counters)[from],
+           0, computed_[pair(from, r)], -1},
+          written_at,
+          sent_[pair(from, r)],
+          dispatch_round_};
+}
+
+SimAllToAll::RowView SimAllToAll::received(int rank, int source, int payload, std::int64_t slot) const {
+  return view(received_rows(rank, source, payload), slot);
+}
+
+SimAllToAll::RowView SimAllToAll::returned(int rank, int from, std::int64_t slot) const {
+  return view(returned_rows(rank, from, rank_at(rank).runtime_max), slot);
+}
+
+SimAllToAll::RowView SimAllToAll::view(const RowCheck& check, std::int64_t slot) const {
+  RowView row;
+  row.at = check.run.begin + slot * check.run.pitch_bytes;
+  row.found = shadow_of(check.slice).read(row.at, row.at + check.run.pitch_bytes);
+  if (slot >= check.run.count || check.tokens_of == Shadow::kNone) return row;
+  row.token = shadow_of(check.slice).token(check.tokens_of, slot);
+  if (check.written_at >= 0) row.written_at = check.written_at + slot * check.run.pitch_bytes;
+  if (const auto judgement = judge(check, row.found, slot)) row.wrong = judgement->kind;
+  return row;
+}
 
 void SimAllToAll::check_rows(const RowCheck& check, std::size_t& hint) {
   if (check.run.record != Shadow::kNone && shadow_of(check.slice).holds(check.run, hint)) return;
@@ -36,11 +87,8 @@ void SimAllToAll::check_rows(const RowCheck& check, std::size_t& hint) {
 void SimAllToAll::inspect_row(const RowCheck& check, std::int64_t index) {
   const Shadow& shadow = shadow_of(check.slice);
   const std::int64_t begin = check.run.begin + index * check.run.pitch_bytes;
-  const bool is_combine = check.operation == Operation::combine;
   const Shadow::Content content = shadow.read(begin, begin + check.run.pitch_bytes);
-  const auto judgement =
-      judge(content, is_combine ? RowKind::combined : RowKind::dispatched, is_combine ? check.slice : check.source,
-            check.source, check.run.payload, index, check.round);
+  const auto judgement = judge(check, content, index);
   if (!judgement) return;
   const std::int64_t token = shadow.token(check.tokens_of, index);
   std::vector<std::uint8_t>& tainted = rank_at(check.source).tainted;

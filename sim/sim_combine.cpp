@@ -53,21 +53,14 @@ Result<void> SimAllToAll::refuse_combine(std::span<const std::int64_t> runtime_m
   return tl::unexpected(*stuck_);
 }
 
-// This rank's rows in every slice: base and row by its own geometry.
+// This rank's rows in every slice.
 void SimAllToAll::check_combine_reads(int r, std::int64_t runtime_max) {
-  const Rank& rank = rank_at(r);
-  const std::int64_t pitch = rank.config.combine_bytes_per_token();
-  const std::int64_t begin = rank.combine_data + receive_row(r, 0, runtime_max) * pitch;
   for (int d = 0; d < ep_size_; ++d) {
-    const std::int64_t count = counters(r, rank.at.send_counters)[d];
-    if (count == 0) continue;
-    traffic_.combine_bytes += count * pitch;
-    const Rank& writer = rank_at(d);
-    const std::int64_t written_at =
-        writer.combine_data + receive_row(r, 0, writer.runtime_max) * writer.config.combine_bytes_per_token();
+    const RowCheck check = returned_rows(r, d, runtime_max);
+    if (check.run.count == 0) continue;
+    traffic_.combine_bytes += check.run.count * check.run.pitch_bytes;
     std::size_t hint = 0;
-    const Shadow::Run run{begin, pitch, count, 0, computed_[pair(d, r)], -1};
-    check_rows({Operation::combine, r, d, r, run, written_at, sent_[pair(d, r)], dispatch_round_}, hint);
+    check_rows(check, hint);
   }
 }
 

@@ -106,22 +106,12 @@ void SimAllToAll::experts_rank(int r, const ExpertPayloads& payloads) {
 // Every received row in every payload, against what the senders of this round should have put there.
 void SimAllToAll::check_received(int r) {
   const Rank& rank = rank_at(r);
-  const std::int32_t* received = counters(r, rank.at.recv_counters);
   const int payloads = static_cast<int>(rank.config.payload_bytes_per_token.size());
   std::size_t hint = 0;
   for (int p = 0; p < payloads; ++p) {
-    const std::int64_t pitch = rank.config.payload_bytes_per_token[static_cast<std::size_t>(p)];
-    const std::int64_t region =
-        receive_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before[static_cast<std::size_t>(p)]);
     for (int s = 0; s < ep_size_; ++s) {
-      const Shadow::RecordId sent = sent_[pair(r, s)];
-      if (sent == Shadow::kNone || !is_active(rank, s)) continue;
-      const bool same_payloads = p < static_cast<int>(rank_at(s).config.payload_bytes_per_token.size());
-      const std::int64_t count = std::min<std::int64_t>(received[s], rank.runtime_max);
-      const Shadow::Run run{region + receive_row(s, 0, rank.runtime_max) * pitch, pitch, count, 0, sent, p};
-      check_rows(
-          {Operation::experts, r, r, s, run, same_payloads ? sent_run(s, r, p).begin : -1, sent, dispatch_round_},
-          hint);
+      if (sent_[pair(r, s)] == Shadow::kNone || !is_active(rank, s)) continue;
+      check_rows(received_rows(r, s, p), hint);
     }
   }
 }

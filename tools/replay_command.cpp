@@ -15,6 +15,7 @@
 #include "tools/input.h"
 #include "tools/json_document.h"
 #include "tools/replay_formats.h"
+#include "tools/report/replay_page.h"
 #include "tools/rule_process.h"
 #include "tools/text.h"
 
@@ -34,6 +35,7 @@ Examples:
   a2asim replay sim/scenarios/collapse.yaml
   a2asim replay sim/scenarios/graph_buckets.yaml --sglang pr30450
   a2asim replay sim/scenarios/collapse.yaml --sglang pr26643 --trace trace.json   (opens in ui.perfetto.dev)
+  a2asim replay sim/scenarios/*.yaml --report runs.html   (one page; opens in a browser, needs no network)
 
 Exit codes: a file with `expect` and without --sglang: 0 if the outcome is as expected, else 1. Otherwise 0 if no error
 was found, else 1. 2: the input cannot be used (one line says why).)";
@@ -42,7 +44,7 @@ struct Options {
   std::vector<std::string> files;
   std::string fidelity = "numeric";
   std::string sglang;
-  std::optional<std::string> seed, trace, rule_cmd, threads;
+  std::optional<std::string> seed, trace, report, rule_cmd, threads;
   std::string format = "text";
   bool digest = false;
   bool verbose = false;
@@ -50,11 +52,9 @@ struct Options {
 
 tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
-struct Replayed {
-  ReplayReport report;
-  std::optional<Expectation> expectation;
-  bool is_good() const { return expectation ? expectation->differs.empty() : !report.has_error(); }
-};
+bool is_good(const ReplayForPage& run) {
+  return run.expectation ? run.expectation->differs.empty() : !run.report.has_error();
+}
 
 Result<ReplayOptions> replay_options(const Options& options) {
   const Result<std::size_t> fidelity =
@@ -83,35 +83,36 @@ std::function<void(std::int64_t, std::int64_t)> progress_on(Io& io, const std::s
   };
 }
 
-Result<Replayed> replay_file(const std::string& file, const ReplayOptions& options) {
-  const Result<Scenario> scenario = load_scenario(file);
+// drawing_bytes: how much of a page's drawings this file may take; 0: there is no page.
+Result<ReplayForPage> replay_file(const std::string& file, const ReplayOptions& options, std::int64_t drawing_bytes) {
+  Result<Scenario> scenario = load_scenario(file);
   if (!scenario) return tl::unexpected(scenario.error());
-  Result<ReplayReport> report = replay(*scenario, file, options);
-  if (!report) return tl::unexpected(report.error());
-  Replayed out{std::move(*report), std::nullopt};
-  if (scenario->expect && options.sglang.empty())
-    out.expectation = Expectation{*scenario->expect, differs_from(*scenario->expect, out.report)};
-  return out;
+  Result<ReplayForPage> run = replay_for_page(std::move(*scenario), file, options, drawing_bytes);
+  if (run && run->scenario.expect && options.sglang.empty())
+    run->expectation = Expectation{*run->scenario.expect, differs_from(*run->scenario.expect, run->report)};
+  return run;
 }
 
 // In the order of the files, whichever thread ran which; of several that cannot be used, the first is named.
-Result<std::vector<Replayed>> replay_files(const Options& options, ReplayOptions with, int threads, Io& io) {
+Result<std::vector<ReplayForPage>> replay_files(const Options& options, ReplayOptions with, int threads, Io& io) {
   const std::size_t count = options.files.size();
   if (io.err_is_terminal && count == 1) with.progress = progress_on(io, options.files.front());
-  std::vector<std::optional<Result<Replayed>>> found(count);
+  const std::int64_t share_bytes = kDrawingLimit_bytes / static_cast<std::int64_t>(count);
+  const std::int64_t drawing_bytes = options.report ? std::max<std::int64_t>(share_bytes, 1) : 0;
+  std::vector<std::optional<Result<ReplayForPage>>> found(count);
   WorkList list(count);
   std::mutex terminal;
   std::size_t done = 0;
   run_workers(threads, count, [&] {
     while (const std::optional<std::size_t> file = list.take()) {
-      found[*file] = replay_file(options.files[*file], with);
+      found[*file] = replay_file(options.files[*file], with, drawing_bytes);
       if (!io.err_is_terminal || count == 1) continue;
       const std::lock_guard lock(terminal);
       io.err << (++done == count ? "\r\x1b[K" : fmt::format("\r{} of {} scenarios", done, count)) << std::flush;
     }
   });
-  std::vector<Replayed> all;
-  for (std::optional<Result<Replayed>>& one : found) {
+  std::vector<ReplayForPage> all;
+  for (std::optional<Result<ReplayForPage>>& one : found) {
     if (!*one) return tl::unexpected(one->error());
     all.push_back(std::move(**one));
   }
@@ -127,10 +128,10 @@ Result<void> write_trace(const std::string& path, const ReplayReport& report) {
   return {};
 }
 
-void print_all(const std::vector<Replayed>& all, const Options& options, bool as_json, Io& io) {
+void print_all(const std::vector<ReplayForPage>& all, const Options& options, bool as_json, Io& io) {
   if (as_json) {
     nlohmann::ordered_json scenarios = nlohmann::ordered_json::array();
-    for (const Replayed& one : all) scenarios.push_back(replay_as_json(one.report, one.expectation));
+    for (const ReplayForPage& one : all) scenarios.push_back(replay_as_json(one.report, one.expectation));
     io.out << print({{"tool", tool_as_json()}, {"scenarios", std::move(scenarios)}});
     return;
   }
@@ -153,14 +154,17 @@ Result<int> run_replay(const Options& options, Io& io) {
   if (*rule) with->rule = (*rule)->rule();
   const Result<int> threads = parse_threads(options.threads);
   if (!threads) return tl::unexpected(threads.error());
-  const Result<std::vector<Replayed>> all = replay_files(options, *with, *threads, io);
+  const Result<std::vector<ReplayForPage>> all = replay_files(options, *with, *threads, io);
   if (!all) return tl::unexpected(all.error());
   if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
   if (options.trace) {
     if (auto ok = write_trace(*options.trace, all->front().report); !ok) return tl::unexpected(ok.error());
   }
+  if (options.report) {
+    if (auto ok = write_page(*options.report, replay_page(*all)); !ok) return tl::unexpected(ok.error());
+  }
   print_all(*all, options, *format == 1, io);
-  return std::ranges::all_of(*all, &Replayed::is_good) ? kNothingWrong : kErrorFound;
+  return std::ranges::all_of(*all, is_good) ? kNothingWrong : kErrorFound;
 }
 
 void add_options(CLI::App& command, Options& options) {
@@ -176,6 +180,8 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--seed", options.seed, "Draw tokens and routing from this seed instead of the file's")
       ->type_name("N");
   command.add_option("--trace", options.trace, "Write Chrome trace events: one track a rank")->type_name("OUT.json");
+  command.add_option("--report", options.report, "Write one HTML page: what happened, and the buffers as pictures")
+      ->type_name("OUT.html");
   command.add_option("--threads", options.threads, "Threads for several files; the result does not depend on it")
       ->type_name("N");
   command.add_flag("--digest", options.digest, "Text: a last line with the digest of the whole run");

@@ -61,32 +61,11 @@ std::string size_of(const ReplayedRank& rank) {
   return size ? std::to_string(*size) : rank.decision.raised ? std::string(name(rank.decision.raised->kind)) : "-";
 }
 
-// What every rank saw and chose; equal ranks are one line.
+// Equal ranks are one line.
 Lines rank_table(const ReplayedStep& step, std::size_t most) {
-  struct Group {
-    std::vector<std::string> cells;
-    std::vector<std::size_t> ranks;
-  };
-  std::vector<Group> groups;
-  const std::size_t stride = step.ranks.size() / step.batches.size();
-  for (std::size_t r = 0; r < step.ranks.size(); ++r) {
-    const std::size_t dp = r / stride;
-    const RankDecision& decision = step.ranks[r].decision;
-    std::vector<std::string> cells = {
-        std::string(name(decision.participates ? decision.mode : step.batches[dp].mode)),
-        std::to_string(step.batches[dp].count),
-        step.lists[dp] ? cut(numbers(*step.lists[dp]), 30) : "none",
-        path_of(decision),
-        rows_of(decision),
-        size_of(step.ranks[r]),
-        decision.participates ? std::string(text(decision.sizing.branch)) : "takes no part"};
-    const auto same = std::ranges::find(groups, cells, &Group::cells);
-    if (same == groups.end())
-      groups.push_back({std::move(cells), {r}});
-    else
-      same->ranks.push_back(r);
-  }
-  std::vector<std::vector<std::string>> rows = {{"rank", "mode", "tokens", "view", "path", "rows", "R", "branch"}};
+  const std::vector<RankGroup> groups = rank_groups(step);
+  std::vector<std::vector<std::string>> rows = {{"rank"}};
+  rows[0].insert(rows[0].end(), kRankColumns.begin(), kRankColumns.end());
   const std::size_t shown = groups.size() <= most ? groups.size() : most - 1;
   for (std::size_t at = 0; at < shown; ++at) {
     rows.push_back({cut(ranges(groups[at].ranks), 24)});
@@ -95,23 +74,6 @@ Lines rank_table(const ReplayedStep& step, std::size_t most) {
   Lines lines = table(rows, {2, 6});
   if (shown < groups.size()) lines.push_back(fmt::format(".. {} more, see --verbose", groups.size() - shown));
   return lines;
-}
-
-bool is_output(const Finding& found) {
-  return found.kind == FindingKind::nan_output || found.kind == FindingKind::wrong_output;
-}
-
-// The row behind a bad token: of all that went wrong with it, what combine read last comes first.
-const Finding* row_behind(const ReplayedStep& step, const Finding& output) {
-  const Finding* behind = nullptr;
-  for (const Finding& found : step.findings) {
-    if (!found.row || found.layer != output.layer || found.row->source != output.rank ||
-        found.row->token != output.token)
-      continue;
-    if (behind == nullptr || (found.operation == Operation::combine && behind->operation != Operation::combine))
-      behind = &found;
-  }
-  return behind;
 }
 
 void add_bad_tokens(Lines& lines, const ReplayedStep& step, const ReplayTextStyle& style) {
@@ -183,30 +145,11 @@ void add_step(Lines& lines, const ReplayedStep& step, bool in_full, const Replay
   add_findings(lines, step, style);
 }
 
-std::string_view meaning(const ReplayReport& report) {
-  switch (report.verdict) {
-    case Verdict::agrees:
-      return report.first_bad_step ? "sizes agree, and yet something is wrong"
-                                   : "all ranks derive the same size in every step, and it fits";
-    case Verdict::disagrees:
-      return report.counts[static_cast<std::size_t>(FindingKind::geometry_disagreement)] > 0
-                 ? "ranks derive different sizes of the all-to-all"
-                 : "some ranks wait for ever for others";
-    case Verdict::over_capacity:
-      return "more than the workspace holds";
-    case Verdict::rejected:
-      return "SGLang itself refuses";
-    case Verdict::out_of_scope:
-      return "no fixed-geometry all-to-all is in use";
-  }
-  return "";
-}
-
 void add_head(Lines& lines, const ReplayReport& report, const std::optional<Expectation>& expectation,
               const ReplayTextStyle& style) {
   const bool good = !report.has_error();
   lines.push_back(fmt::format("{}: {}{}", painted(upper(name(report.verdict)), good ? "1;32" : "1;31", style.colour),
-                              meaning(report),
+                              verdict_in_words(report),
                               report.first_bad_step ? fmt::format(", first at step {}", *report.first_bad_step) : ""));
   add(lines,
       fmt::format("{}: {}; sglang {} ({}), {} fidelity, seed {}", report.file, report.name, report.generation->name,
@@ -238,6 +181,65 @@ void add_totals(Lines& lines, const ReplayReport& report) {
 }
 
 }  // namespace
+
+std::vector<RankGroup> rank_groups(const ReplayedStep& step) {
+  std::vector<RankGroup> groups;
+  const std::size_t stride = step.ranks.size() / step.batches.size();
+  for (std::size_t r = 0; r < step.ranks.size(); ++r) {
+    const std::size_t dp = r / stride;
+    const RankDecision& decision = step.ranks[r].decision;
+    std::vector<std::string> cells = {
+        std::string(name(decision.participates ? decision.mode : step.batches[dp].mode)),
+        std::to_string(step.batches[dp].count),
+        step.lists[dp] ? cut(numbers(*step.lists[dp]), 30) : "none",
+        path_of(decision),
+        rows_of(decision),
+        size_of(step.ranks[r]),
+        decision.participates ? std::string(text(decision.sizing.branch)) : "takes no part"};
+    const auto same = std::ranges::find(groups, cells, &RankGroup::cells);
+    if (same == groups.end())
+      groups.push_back({std::move(cells), {r}});
+    else
+      same->ranks.push_back(r);
+  }
+  return groups;
+}
+
+bool is_output(const Finding& found) {
+  return found.kind == FindingKind::nan_output || found.kind == FindingKind::wrong_output;
+}
+
+// Of all that went wrong with the token, what combine read last comes first.
+const Finding* row_behind(const ReplayedStep& step, const Finding& output) {
+  const Finding* behind = nullptr;
+  for (const Finding& found : step.findings) {
+    if (!found.row || found.layer != output.layer || found.row->source != output.rank ||
+        found.row->token != output.token)
+      continue;
+    if (behind == nullptr || (found.operation == Operation::combine && behind->operation != Operation::combine))
+      behind = &found;
+  }
+  return behind;
+}
+
+std::string_view verdict_in_words(const ReplayReport& report) {
+  switch (report.verdict) {
+    case Verdict::agrees:
+      return report.first_bad_step ? "sizes agree, and yet something is wrong"
+                                   : "all ranks derive the same size in every step, and it fits";
+    case Verdict::disagrees:
+      return report.counts[static_cast<std::size_t>(FindingKind::geometry_disagreement)] > 0
+                 ? "ranks derive different sizes of the all-to-all"
+                 : "some ranks wait for ever for others";
+    case Verdict::over_capacity:
+      return "more than the workspace holds";
+    case Verdict::rejected:
+      return "SGLang itself refuses";
+    case Verdict::out_of_scope:
+      return "no fixed-geometry all-to-all is in use";
+  }
+  return "";
+}
 
 std::string replay_as_text(const ReplayReport& report, const std::optional<Expectation>& expectation,
                            const ReplayTextStyle& style) {

@@ -1,0 +1,210 @@
+// The documents of --report: nothing of theirs is markup that should not be, they are bounded, and the drawings mark
+// the rows that the findings name.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <set>
+
+#include "sim/replay.h"
+#include "sim/scenario_reader.h"
+#include "tools/report/html.h"
+#include "tools/report/page.h"
+#include "tools/report/replay_page.h"
+
+namespace a2asim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+ReplayForPage replayed(Scenario scenario, std::int64_t drawing_bytes = kDrawingLimit_bytes,
+                       Fidelity fidelity = Fidelity::numeric) {
+  ReplayOptions options;
+  options.fidelity = fidelity;
+  options.findings_per_kind = 1'000'000;
+  auto run = replay_for_page(std::move(scenario), "test.yaml", options, drawing_bytes);
+  REQUIRE(run);
+  return std::move(*run);
+}
+
+Scenario shipped(const std::string& name) {
+  auto scenario = load_scenario(A2ASIM_SOURCE_DIR "/sim/scenarios/" + name + ".yaml");
+  REQUIRE(scenario);
+  return std::move(*scenario);
+}
+
+// step, layer, reader, part, source or slice, slot, token, kind
+using Place = std::tuple<std::int64_t, int, int, std::string, int, std::int64_t, std::int64_t, std::string>;
+
+std::set<Place> places_of_findings(const ReplayReport& report) {
+  std::set<Place> places;
+  for (const ReplayedStep& step : report.steps) {
+    for (const Finding& found : step.findings) {
+      if (!found.row || found.row->token < 0) continue;  // rows that nobody reads are not judged in a drawing
+      const RowEvidence& row = *found.row;
+      constexpr const char* kParts[] = {"combine", "hidden", "ids", "weights"};
+      places.insert({step.outcome.step, found.layer, found.rank, kParts[row.payload + 1],
+                     row.payload < 0 ? row.slice : row.source, row.slot, row.token, std::string(name(found.kind))});
+    }
+  }
+  return places;
+}
+
+std::set<Place> places_of_buffers(const Json& buffers) {
+  std::set<Place> places;
+  for (const Json& buffer : buffers)
+    for (std::size_t i = 0; i < buffer["sources"].size(); ++i)
+      for (std::size_t j = 0; j < buffer["slots"].size(); ++j) {
+        const Json& cell = buffer["cells"][i][j];
+        if (!cell.is_object() || !cell.contains("wrong")) continue;
+        places.insert(Place(buffer["step"].get<std::int64_t>(), buffer["layer"].get<int>(), buffer["rank"].get<int>(),
+                            buffer["part"].get<std::string>(), buffer["sources"][i].get<int>(),
+                            buffer["slots"][j].get<std::int64_t>(), cell["token"].get<std::int64_t>(),
+                            cell["wrong"].get<std::string>()));
+      }
+  return places;
+}
+
+std::string page_of(const ReplayForPage& replay) { return replay_page(std::span(&replay, 1)); }
+
+std::size_t count(std::string_view text, std::string_view part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("report: text never becomes markup") {
+  CHECK(html_text("<b> & \"x\" 'y'") == "&lt;b&gt; &amp; &quot;x&quot; &#39;y&#39;");
+  CHECK(html_text(std::string_view("a\0b\x1b", 4)) ==
+        "a\xEF\xBF\xBD"
+        "b\xEF\xBF\xBD");
+  const std::string json = json_for_script({{"name", "</script><!-- <script>"}, {"bad", "\xff"}});
+  CHECK(json.find('<') == std::string::npos);
+  CHECK(Json::parse(json)["name"] == "</script><!-- <script>");
+
+  Scenario scenario = shipped("collapse");
+  scenario.name = "</title></script><script>alert(1)</script><img src=x onerror=alert(1)>@@script@@";
+  const std::string page = page_of(replayed(scenario));
+  CHECK(count(page, "<script") == 2);  // the data and our own
+  CHECK(count(page, "</script>") == 2);
+  CHECK(page.find("<img") == std::string::npos);
+  CHECK(page.find("&lt;img src=x") != std::string::npos);
+}
+
+TEST_CASE("report: a page is one file and lets nothing else run or load") {
+  const std::string page = page_of(replayed(shipped("collapse")));
+  CHECK(page.find("default-src 'none'") != std::string::npos);
+  CHECK(page.find("unsafe") == std::string::npos);
+  for (const char* part : {" src=", "<link", "@import", "url(http", "style=\"", "onclick"})
+    CHECK_MESSAGE(page.find(part) == std::string::npos, part);
+  CHECK(page.find("@@") == std::string::npos);
+}
+
+TEST_CASE("report: the same run gives the same bytes") {
+  CHECK(page_of(replayed(shipped("graph_buckets"))) == page_of(replayed(shipped("graph_buckets"))));
+}
+
+TEST_CASE("report: drawings mark exactly the rows that the findings name") {
+  for (const char* name : {"collapse", "graph_buckets", "fault_max_num_tokens", "fault_mixed_replay", "skip_all_gather",
+                           "fault_corrupt_count", "fault_payload_bytes", "capture", "attn_tp_scatter"}) {
+    CAPTURE(name);
+    Scenario scenario = shipped(name);
+    // Small enough that every slot is drawn.
+    for (Step& step : scenario.steps)
+      for (std::int64_t& tokens : step.tokens) tokens = std::min<std::int64_t>(tokens, 20);
+    const ReplayForPage page = replayed(std::move(scenario), std::int64_t{1} << 30);
+    CHECK(page.buffers_left_out == 0);
+    const std::set<Place> wanted = places_of_findings(page.report);
+    const std::set<Place> drawn = places_of_buffers(page.buffers);
+    // A row beyond what is drawn of a large R may be wrong without a picture, never the other way round.
+    for (const Place& place : drawn) CHECK(wanted.contains(place));
+    for (const Json& buffer : page.buffers) {
+      const auto here = std::ranges::count_if(wanted, [&](const Place& place) {
+        return std::get<0>(place) == buffer["step"] && std::get<1>(place) == buffer["layer"] &&
+               std::get<2>(place) == buffer["rank"] && std::get<3>(place) == buffer["part"] &&
+               std::get<5>(place) < buffer["r"].get<std::int64_t>();
+      });
+      CHECK(buffer["wrong"] == here);
+    }
+  }
+}
+
+TEST_CASE("report: an arrow ends in the slot that really holds the row") {
+  const ReplayForPage page = replayed(shipped("collapse"));
+  std::int64_t followed = 0;
+  for (const Json& buffer : page.buffers) {
+    if (buffer["part"] != "hidden") continue;
+    const auto index = [](const Json& list, const Json& value) {
+      return static_cast<std::size_t>(std::ranges::find(list, value) - list.begin());
+    };
+    for (std::size_t i = 0; i < buffer["sources"].size(); ++i)
+      for (std::size_t j = 0; j < buffer["slots"].size(); ++j) {
+        const Json& cell = buffer["cells"][i][j];
+        if (!cell.is_object() || !cell.contains("went") || !cell["went"].is_array()) continue;
+        const std::size_t line = index(buffer["sources"], cell["went"][0]),
+                          column = index(buffer["slots"], cell["went"][1]);
+        if (line == buffer["sources"].size() || column == buffer["slots"].size()) continue;
+        const Json& landed = buffer["cells"][line][column];
+        // Unless a later rank wrote over it, the row is there; a short cell is a right row of its own source.
+        if (!landed.is_object() || landed["writer"] != buffer["sources"][i]) continue;
+        CHECK(landed["source"] == buffer["sources"][i]);
+        CHECK(landed["found"] == cell["token"]);
+        ++followed;
+      }
+  }
+  CHECK(followed > 10);
+}
+
+TEST_CASE("report: without a script the page says the verdict, the chain and the fix") {
+  const std::string page = page_of(replayed(shipped("collapse")));
+  for (const char* part : {"Disagrees", "knows only its own count, 4", "<var>R</var> = <strong>4</strong>",
+                           "Where one row went", "require_mlp_tp_gather is false", "leave out --enable-dp-lm-head",
+                           "From wrong outputs back to the rows behind them", "<noscript>"})
+    CHECK_MESSAGE(page.find(part) != std::string::npos, part);
+}
+
+TEST_CASE("report: a large run makes a page of bounded size that says what it leaves out") {
+  Scenario scenario = shipped("collapse");
+  scenario.launch =
+      "python3 -m sglang.launch_server --model-path M --tp-size 64 --dp-size 64 --enable-dp-attention "
+      "--enable-dp-lm-head "
+      "--moe-dense-tp-size 1 --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass --disable-cuda-graph";
+  scenario.env["SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK"] = "4096";
+  scenario.model = {128, 8, 128, 6, DataType::bfloat16};
+  scenario.expect.reset();
+  Step step;
+  step.mode = {ForwardMode::extend};
+  for (std::int64_t rank = 0; rank < 64; ++rank) step.tokens.push_back(rank % 7 * 61 + 5);
+  step.tokens.back() = 4000;
+  step.repeat = 3;
+  scenario.steps = {step};
+  ReplayForPage page = replayed(std::move(scenario), kDrawingLimit_bytes, Fidelity::provenance);
+  for (int i = 0; i < 200; ++i) page.report.steps.push_back(page.report.steps[0]);  // as a long run would have
+  page.report.steps_run += 200;
+  const std::string html = page_of(page);
+  REQUIRE(page.report.steps_run == 203);
+  CHECK(html.size() < std::size_t{6} << 20);
+  CHECK(page.buffers.size() > 10);
+  CHECK(page.buffers_left_out > 0);
+  CHECK(html.find("buffers are not drawn") != std::string::npos);
+  CHECK(html.find("Of 203 steps this page shows 96") != std::string::npos);
+}
+
+TEST_CASE("report: several scenarios are chapters of one page") {
+  std::vector<ReplayForPage> pages;
+  pages.push_back(replayed(shipped("collapse")));
+  pages.push_back(replayed(shipped("capture")));
+  const std::string page = replay_page(pages);
+  CHECK(count(page, "class=\"chapter\"") == 2);
+  CHECK(page.find("href=\"#s1\"") != std::string::npos);
+  CHECK(page.find("2 scenarios") != std::string::npos);
+}
+
+TEST_CASE("report: a path that cannot be written is one line that names the option") {
+  const auto failed = write_page("/nonexistent/page.html", "x");
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().message == "--report: cannot write '/nonexistent/page.html'; give a path that can be written");
+}
+
+}  // namespace a2asim

@@ -1,0 +1,236 @@
+#include "tools/report/buffers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+
+#include "model/workspace.h"
+
+namespace a2asim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kSlotsSearched = 256;  // of each source, for wrong rows to draw first
+constexpr int kCombine = -1;                  // in place of a payload: the outputs that come back
+constexpr std::array<std::string_view, 3> kPayloadNames = {"hidden", "ids", "weights"};
+
+std::string part_name(int payload) {
+  if (payload == kCombine) return "combine";
+  const auto at = static_cast<std::size_t>(payload);
+  return at < kPayloadNames.size() ? std::string(kPayloadNames[at]) : fmt::format("payload {}", payload);
+}
+
+std::string_view part_words(int payload) {
+  constexpr std::array<std::string_view, 3> kWords = {"hidden states", "expert ids", "weights"};
+  if (payload == kCombine) return "expert outputs";
+  return static_cast<std::size_t>(payload) < kWords.size() ? kWords[static_cast<std::size_t>(payload)] : "payload";
+}
+
+// How one rank divides a slice, and where a byte of it lies by that.
+class Division {
+ public:
+  Division(const AllToAllConfig& config, std::int64_t runtime_max) : config_(config), r_(runtime_max) {}
+
+  std::int64_t begin(int payload) const {
+    const WorkspaceLayout at = config_.layout();
+    if (payload == kCombine) return combine_region(at, config_.ep_size, r_, config_.dispatch_bytes_per_token());
+    const auto first = config_.payload_bytes_per_token.begin();
+    return receive_region(at, config_.ep_size, r_, std::accumulate(first, first + payload, std::int64_t{0}));
+  }
+  std::int64_t pitch(int payload) const {
+    return payload == kCombine ? config_.combine_bytes_per_token()
+                               : config_.payload_bytes_per_token[static_cast<std::size_t>(payload)];
+  }
+  std::int64_t rows() const { return config_.ep_size * r_; }
+
+  // The row of this part that a byte lies in, or -1.
+  std::int64_t row_at(int payload, std::int64_t byte) const {
+    const std::int64_t from_begin = byte - begin(payload);
+    if (from_begin < 0 || pitch(payload) <= 0) return -1;
+    const std::int64_t row = from_begin / pitch(payload);
+    return row < rows() ? row : -1;
+  }
+  // "expert ids [1, 0]", "past the end".
+  std::string place(std::int64_t byte) const {
+    const int payloads = static_cast<int>(config_.payload_bytes_per_token.size());
+    for (int payload = kCombine; payload < payloads; ++payload) {
+      const std::int64_t row = row_at(payload, byte);
+      if (row >= 0) return fmt::format("{} [{}, {}]", part_words(payload), row / r_, row % r_);
+    }
+    return byte < begin(0) ? "in front of the buffer" : "past the end of the buffer";
+  }
+
+ private:
+  const AllToAllConfig& config_;
+  std::int64_t r_;
+};
+
+// Ascending; the wrong ones, then the first others.
+std::vector<std::int64_t> chosen(std::int64_t all, const std::vector<std::int64_t>& wrong, std::size_t most) {
+  std::vector<std::int64_t> out(wrong.begin(),
+                                wrong.begin() + static_cast<std::ptrdiff_t>(std::min(wrong.size(), most)));
+  for (std::int64_t i = 0; i < all && out.size() < most; ++i)
+    if (std::ranges::find(wrong, i) == wrong.end()) out.push_back(i);
+  std::ranges::sort(out);
+  return out;
+}
+
+// One buffer: a rank, and one part of the rows that it reads.
+class Buffer {
+ public:
+  Buffer(const MirroredLayer& layer, const SimAllToAll& alltoall, int rank, int payload)
+      : layer_(layer),
+        alltoall_(alltoall),
+        rank_(rank),
+        payload_(payload),
+        r_(layer.inputs[static_cast<std::size_t>(rank)].runtime_max_tokens_per_rank),
+        division_(layer.configs[static_cast<std::size_t>(rank)], r_) {
+    find_wrong();
+  }
+
+  Json as_json() const {
+    const std::vector<std::int64_t> sources =
+        chosen(static_cast<std::int64_t>(layer_.configs.size()), wrong_sources_, kSourcesDrawn);
+    const std::vector<std::int64_t> slots = chosen(r_, wrong_slots_, kSlotsDrawn);
+    Json cells = Json::array();
+    for (const std::int64_t source : sources) {
+      Json line = Json::array();
+      for (const std::int64_t slot : slots) line.push_back(cell(static_cast<int>(source), slot));
+      cells.push_back(std::move(line));
+    }
+    return {{"step", layer_.outcome.step},
+            {"layer", layer_.layer},
+            {"rank", rank_},
+            {"part", part_name(payload_)},
+            {"r", r_},
+            {"ranks", layer_.configs.size()},
+            {"wrong", wrong_},
+            {"searched", is_whole_},
+            {"sources", sources},
+            {"slots", slots},
+            {"cells", std::move(cells)}};
+  }
+
+ private:
+  bool takes_part(int rank) const { return (layer_.outcome.taking_part >> rank & 1) != 0; }
+
+  SimAllToAll::RowView look(int source, std::int64_t slot) const {
+    return payload_ == kCombine ? alltoall_.returned(rank_, source, slot)
+                                : alltoall_.received(rank_, source, payload_, slot);
+  }
+
+  void find_wrong() {
+    std::vector<bool> slot_is_wrong(static_cast<std::size_t>(std::clamp<std::int64_t>(r_, 0, kSlotsSearched)));
+    is_whole_ = r_ <= kSlotsSearched;
+    for (int source = 0; source < static_cast<int>(layer_.configs.size()); ++source) {
+      if (!takes_part(source)) continue;
+      bool any = false;
+      for (std::size_t slot = 0; slot < slot_is_wrong.size(); ++slot) {
+        const SimAllToAll::RowView row = look(source, static_cast<std::int64_t>(slot));
+        if (row.token < 0) break;  // slots are filled in order
+        if (!row.wrong) continue;
+        any = slot_is_wrong[slot] = true;
+        ++wrong_;
+      }
+      if (any) wrong_sources_.push_back(source);
+    }
+    for (std::size_t slot = 0; slot < slot_is_wrong.size(); ++slot)
+      if (slot_is_wrong[slot]) wrong_slots_.push_back(static_cast<std::int64_t>(slot));
+  }
+
+  // 0: no row is expected and nothing was written. A number n: the expected row, token n - 1 .. see README.md.
+  Json cell(int source, std::int64_t slot) const {
+    if (!takes_part(source)) return 0;
+    const SimAllToAll::RowView row = look(source, slot);
+    const bool is_written = row.found.state != Shadow::Content::State::unwritten;
+    if (row.token < 0 && !is_written) return 0;
+    if (row.token >= 0 && !row.wrong) return row.token + 1;
+    Json out = Json::object();
+    if (row.wrong) out["wrong"] = name(*row.wrong);
+    if (row.token >= 0) out["token"] = row.token;
+    if (is_written) add_found(row.found, out);
+    if (row.found.race) out["race"] = true;
+    if (row.wrong && row.written_at >= 0) add_place(source, row, out);
+    return out;
+  }
+
+  static void add_found(const Shadow::Content& found, Json& out) {
+    const RowTag& tag = found.tag;
+    out["writer"] = tag.writer;
+    if (tag.kind == RowKind::padding) {
+      out["padding"] = true;
+    } else {
+      out["source"] = tag.source;
+      out["found"] = tag.token;
+      out["of"] = tag.kind == RowKind::combined ? part_words(kCombine) : part_words(tag.payload);
+    }
+    out["written"] = tag.step;
+    out["round"] = tag.round;
+  }
+
+  // Where the expected row was put, as this rank divides the memory.
+  void add_place(int source, const SimAllToAll::RowView& row, Json& out) const {
+    if (row.written_at == row.at) return;
+    const std::int64_t landed = division_.row_at(payload_, row.written_at);
+    // Of outputs a rank reads its own slots in every slice: only these are drawn.
+    const bool is_drawn = landed >= 0 && r_ > 0 && (payload_ != kCombine || landed / r_ == rank_);
+    if (is_drawn)
+      out["went"] = {payload_ == kCombine ? source : landed / r_, landed % r_};
+    else
+      out["went"] = division_.place(row.written_at);
+  }
+
+  const MirroredLayer& layer_;
+  const SimAllToAll& alltoall_;
+  int rank_;
+  int payload_;
+  std::int64_t r_;
+  Division division_;
+  std::int64_t wrong_ = 0;
+  bool is_whole_ = true;
+  std::vector<std::int64_t> wrong_sources_, wrong_slots_;
+};
+
+// Of this layer. Findings are kept up to a limit, so in a wide disagreement these are the first such ranks.
+std::vector<std::int64_t> ranks_with_wrong_rows(const MirroredLayer& layer, const SimAllToAll& alltoall) {
+  std::vector<std::int64_t> ranks;
+  for (const Finding& found : alltoall.findings()) {
+    if (!found.row || found.layer != layer.layer) continue;
+    if (std::ranges::find(ranks, found.rank) == ranks.end()) ranks.push_back(found.rank);
+  }
+  std::ranges::sort(ranks);
+  return ranks;
+}
+
+}  // namespace
+
+void BufferRecorder::combined(const MirroredLayer& layer, SimAllToAll& alltoall,
+                              std::span<const std::vector<std::byte>>) {
+  const auto ranks = static_cast<std::int64_t>(layer.configs.size());
+  std::vector<int> parts(layer.configs[0].payload_bytes_per_token.size());
+  std::iota(parts.begin(), parts.end(), 0);
+  parts.push_back(kCombine);
+  left_out_ += std::popcount(layer.outcome.taking_part) * static_cast<std::int64_t>(parts.size());
+  const std::vector<std::int64_t> wrong = ranks_with_wrong_rows(layer, alltoall);
+  const std::int64_t limit_bytes = wrong.empty() ? limit_bytes_ / 2 : limit_bytes_;
+  bool& is_full = wrong.empty() ? is_half_full_ : is_full_;
+  if (is_full || layer.layer >= kLayersDrawn) return;
+  for (const std::int64_t rank : chosen(ranks, wrong, kRanksDrawn)) {
+    if ((layer.outcome.taking_part >> rank & 1) == 0) continue;
+    for (const int part : parts) {
+      Json buffer = Buffer(layer, alltoall, static_cast<int>(rank), part).as_json();
+      const auto bytes = static_cast<std::int64_t>(buffer.dump().size());
+      is_full = used_bytes_ + bytes > limit_bytes;
+      if (is_full) return;
+      used_bytes_ += bytes;
+      --left_out_;
+      buffers_.push_back(std::move(buffer));
+    }
+  }
+}
+
+}  // namespace a2asim

@@ -1,0 +1,41 @@
+// The page of `replay --report`; explore puts the same articles behind its matrix.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "tools/replay_formats.h"
+#include "tools/report/buffers.h"
+#include "tools/report/page.h"
+#include "tools/report/replay_story.h"
+
+namespace a2asim {
+
+// The most that one page holds, however many scenarios share it: bytes of drawings, and steps with a table.
+inline constexpr std::int64_t kDrawingLimit_bytes = std::int64_t{3} << 20;
+inline constexpr std::size_t kStepsOnPage = 96;
+
+struct ReplayForPage {
+  Scenario scenario;
+  ReplayReport report;
+  std::optional<Expectation> expectation;
+  std::unique_ptr<Deployment> deployment;  // nullptr: the command was refused
+  nlohmann::ordered_json buffers;          // BufferRecorder's
+  std::int64_t buffers_left_out = 0;
+};
+
+// Runs a scenario; with drawing_bytes > 0 also what a page needs: deployment and buffers. Errors are replay()'s.
+Result<ReplayForPage> replay_for_page(Scenario scenario, const std::string& file, ReplayOptions options,
+                                      std::int64_t drawing_bytes);
+
+// One replay as an <article>; what report.js draws from is appended to `data`. `id` is unique on the page; `steps`: how
+// many it may show; `level` is that of its headings.
+std::string replay_article(const ReplayForPage& replay, const std::string& id, std::size_t steps, int level,
+                           nlohmann::ordered_json& data);
+
+std::string replay_page(std::span<const ReplayForPage> replays);
+
+}  // namespace a2asim

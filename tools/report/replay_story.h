@@ -1,0 +1,26 @@
+// "What happened" in words for somebody who knows nothing of it: computed from the run, nothing is decided here.
+#pragma once
+
+#include <string>
+
+#include "model/deployment.h"
+#include "sim/replay.h"
+
+namespace a2asim {
+
+// A replay with what a page needs beyond the report.
+struct ToldReplay {
+  const Scenario* scenario = nullptr;
+  const ReplayReport* report = nullptr;
+  const Deployment* deployment = nullptr;  // nullptr: the command was refused
+};
+
+std::string phase_words(Phase phase);         // "eager decode"
+std::string finding_words(FindingKind kind);  // "left over from an earlier round"
+// "Rank 0 reads its slot [1, 0] for token 0 of rank 1 .. It finds nothing that anybody wrote."
+std::string row_words(const ReplayedStep& step, const Finding& found);
+
+// HTML: paragraphs under small headings.
+std::string what_happened(const ToldReplay& told);
+
+}  // namespace a2asim
