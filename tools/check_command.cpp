@@ -84,21 +84,6 @@ Result<ReadCommand> read_command(const Options& options, const CommandLine& line
   return ReadCommand{*launch, {from_file ? Kind::file : Kind::standard_input, from_file ? *options.file : ""}};
 }
 
-Result<void> add_environment(const std::vector<std::string>& settings, Environment& env) {
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    const std::string key = setting.substr(0, equals);
-    const bool is_name = !key.empty() && std::ranges::all_of(key, [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    });
-    if (equals == std::string::npos || !is_name) {
-      return unusable(fmt::format("--env takes NAME=VALUE, not '{}'", one_line(setting, 60)));
-    }
-    env.set(key, setting.substr(equals + 1));
-  }
-  return {};
-}
-
 CheckFinding note(std::string_view id, std::string message) {
   CheckFinding finding;
   finding.id = id;

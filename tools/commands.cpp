@@ -11,6 +11,7 @@ std::span<const AddCommand> commands() {
       add_explore,
       add_merge,
       add_plan,
+      add_from_log,
       add_validate,
       add_generations,
   };

@@ -120,4 +120,19 @@ Result<std::size_t> parse_choice(std::string_view option, std::string_view text,
   return unusable(fmt::format("{} takes one of {}, not '{}'", option, fmt::join(choices, ", "), one_line(text, 60)));
 }
 
+Result<void> add_environment(const std::vector<std::string>& settings, Environment& env) {
+  for (const std::string& setting : settings) {
+    const std::size_t equals = setting.find('=');
+    const std::string key = setting.substr(0, equals);
+    const bool is_name = !key.empty() && std::ranges::all_of(key, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    });
+    if (equals == std::string::npos || !is_name) {
+      return unusable(fmt::format("--env takes NAME=VALUE, not '{}'", one_line(setting, 60)));
+    }
+    env.set(key, setting.substr(equals + 1));
+  }
+  return {};
+}
+
 }  // namespace a2asim

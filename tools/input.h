@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/environment.h"
 #include "model/result.h"
 #include "tools/io.h"
 
@@ -28,6 +29,8 @@ Result<std::int64_t> parse_count(std::string_view option, std::string_view text,
 Result<int> parse_threads(const std::optional<std::string>& text);
 // A finite number above 0; `unit` says what it counts.
 Result<double> parse_positive(std::string_view option, std::string_view text, std::string_view unit, double maximum);
+// --env NAME=VALUE, as often as it was given.
+Result<void> add_environment(const std::vector<std::string>& settings, Environment& env);
 // The index of `text` among `choices`.
 Result<std::size_t> parse_choice(std::string_view option, std::string_view text,
                                  const std::vector<std::string_view>& choices);

@@ -16,6 +16,8 @@ constexpr const char* kFooter = R"(Examples:
   a2asim check -- python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 ..
   a2asim check --sglang v0.5.13 --file start_server.sh
   a2asim explore --sglang pr29461
+  a2asim plan --model DeepSeek-V3 --ep 16 --tokens 128
+  a2asim from-log server.log --out night.yaml
   a2asim generations
 
 Exit codes: 0 nothing wrong found, 1 a finding of severity error, 2 the input cannot be used (one line says why).
@@ -25,7 +27,7 @@ Results go to standard output, messages to standard error. `a2asim COMMAND --hel
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
-    const bool takes_words = app->get_name() == "check";
+    const bool takes_words = app->get_name() == "check" || app->get_name() == "from-log";
     return "Usage: " + (name.empty() ? app->get_name() : name) +
            (app->get_parent() == nullptr ? " COMMAND [OPTIONS]"
             : takes_words                ? " [OPTIONS] [-- LAUNCH COMMAND]"

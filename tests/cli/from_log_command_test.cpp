@@ -1,0 +1,236 @@
+// a2asim from-log as a person calls it, and what replay makes of it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "sim/scenario_reader.h"
+#include "tests/cli/run.h"
+
+namespace a2asim {
+namespace {
+
+using Args = std::vector<std::string>;
+
+const std::string kLogs = A2ASIM_SOURCE_DIR "/tests/data/logs/";
+const Args kShape = {"--num-experts", "8", "--top-k", "2", "--hidden-size", "64"};
+
+std::string text_of(const std::string& name) {
+  std::ifstream file(kLogs + name);
+  REQUIRE(file.good());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Outcome from_log(const std::string& log, Args more = {}, const Args& shape = kShape) {
+  Args args = {"from-log", "-"};
+  args.insert(args.end(), shape.begin(), shape.end());
+  args.insert(args.end(), more.begin(), more.end());
+  return run(args, log);
+}
+
+Scenario scenario_of(const Outcome& outcome) {
+  REQUIRE_MESSAGE(outcome.exit_code == 0, outcome.err);
+  Result<Scenario> scenario = parse_scenario(outcome.out, "from-log");
+  REQUIRE_MESSAGE(scenario.has_value(), (scenario ? "" : scenario.error().message));
+  return std::move(*scenario);
+}
+
+struct TemporaryFile {
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("a2asim_from_log_" + std::to_string(std::random_device{}()) + ".yaml"))
+          .string();
+  ~TemporaryFile() { std::filesystem::remove(path); }
+};
+
+nlohmann::json replayed(const Outcome& outcome, const std::string& generation) {
+  const TemporaryFile file;
+  std::ofstream(file.path) << outcome.out;
+  return nlohmann::json::parse(run({"replay", file.path, "--sglang", generation, "--format", "json"}).out)
+      .at("scenarios")
+      .at(0);
+}
+
+// Replaces every line by what `change` makes of it.
+template <class F>
+std::string each_line(const std::string& text, F&& change) {
+  std::istringstream in(text);
+  std::string out;
+  for (std::string line; std::getline(in, line);) out += change(line) + "\n";
+  return out;
+}
+
+constexpr const char* kLaunch =
+    "python3 -m sglang.launch_server --model-path M --tp 4 --dp 4 --enable-dp-attention --moe-a2a-backend flashinfer "
+    "--moe-runner-backend flashinfer_cutlass";
+const std::string kTwoRanks =
+    "[2026-06-20 10:11:12 DP0 TP0] Decode batch, #running-req: 3, cuda graph: True, #queue-req: 0\n"
+    "[2026-06-20 10:11:12 DP1 TP1] Decode batch, #running-req: 4, cuda graph: True, #queue-req: 0\n"
+    "[2026-06-20 10:11:20 DP1 TP1] Decode batch, #running-req: 5, cuda graph: False, #queue-req: 0\n";
+
+}  // namespace
+
+TEST_CASE("from-log: the log of a collapse, replayed, disagrees where the loads differ") {
+  const Outcome made = from_log(text_of("collapse.log"), {"--sglang", "pr26643"});
+  const Scenario scenario = scenario_of(made);
+  REQUIRE(scenario.steps.size() == 3);
+  CHECK(scenario.steps[0].mode == std::vector{ForwardMode::extend});
+  CHECK(scenario.steps[0].tokens == std::vector<std::int64_t>{32, 32, 32, 32});
+  CHECK(scenario.steps[1].tokens == std::vector<std::int64_t>{1, 1, 1, 1});
+  CHECK(scenario.steps[2].tokens == std::vector<std::int64_t>{7, 1, 0, 5});
+  CHECK(scenario.steps[2].graph == false);
+  const nlohmann::json bad = replayed(made, "pr26643");
+  CHECK(bad.at("verdict") == "disagrees");
+  CHECK(bad.at("first_bad_step") == 2);
+  CHECK(bad.at("bad_tokens") > 0);
+  CHECK(replayed(made, "pr30450").at("verdict") == "agrees");
+  CHECK(made.err.find("11 of 11 batch lines placed in 3 steps") != std::string::npos);
+  CHECK(made.out.find("# 10:11:16; lines 15..17; no line of DP 2: taken as idle") != std::string::npos);
+}
+
+TEST_CASE("from-log: prefixes, colours, line ends and full stops change nothing") {
+  const std::string log = text_of("collapse.log");
+  const Scenario plain = scenario_of(from_log(log));
+  const auto same = [&](const std::string& text) { CHECK(scenario_of(from_log(text)) == plain); };
+  same(each_line(log, [](const std::string& line) { return "2026-01-01T00:00:00.000000001Z stderr F " + line; }));
+  same(each_line(log, [](const std::string& line) { return "\x1b[36m(Worker pid=7)\x1b[0m " + line + "\x1b[0m\r"; }));
+  same(each_line(log, [](std::string line) {
+    if (const std::size_t at = line.find("Decode batch, "); at != std::string::npos)
+      line.replace(at, 13, "Decode batch.");
+    if (const std::size_t at = line.find("#token:"); at != std::string::npos) line.replace(at, 7, "#full token:");
+    return line;
+  }));
+  same(each_line(log, [](const std::string& line) { return std::string("\xff\xfe noise\n") + line; }));
+}
+
+TEST_CASE("from-log: a decode worker's log with iteration numbers, retries and a rank that never logs") {
+  const Outcome made =
+      from_log(text_of("decode_worker.log"),
+               {"--sglang", "pr29461", "--env", "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=64"});
+  const Scenario scenario = scenario_of(made);
+  REQUIRE(scenario.steps.size() == 2);
+  CHECK(scenario.steps[0].tokens == std::vector<std::int64_t>{9, 1, 3, 0});
+  CHECK(scenario.steps[0].graph == true);
+  CHECK(scenario.steps[1].tokens == std::vector<std::int64_t>{9, 2, 0, 0});
+  CHECK_FALSE(scenario.steps[1].graph.has_value());  // one rank says True, the other False
+  CHECK(scenario.env.at("SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK") == "64");
+  CHECK(made.err.find("not placed: 1 line (8): a second line of its rank for the same iteration") != std::string::npos);
+  CHECK(made.err.find("once in 40 decode iterations") != std::string::npos);
+  CHECK(replayed(made, "pr29461").at("verdict") == "disagrees");  // the buckets of #30242
+  CHECK(replayed(made, "pr30450").at("verdict") == "agrees");
+}
+
+TEST_CASE("from-log: --missing says what a rank without a line is") {
+  const Args launch = {"--", kLaunch};
+  const auto with = [&](const std::string& missing) {
+    Args args = {"--missing", missing};
+    args.insert(args.end(), launch.begin(), launch.end());
+    return from_log(kTwoRanks, args);
+  };
+  const Scenario idle = scenario_of(with("idle"));
+  CHECK(idle.steps.at(1).tokens == std::vector<std::int64_t>{0, 5, 0, 0});
+  const Scenario last = scenario_of(with("last"));
+  CHECK(last.steps.at(1).tokens == std::vector<std::int64_t>{3, 5, 0, 0});
+  const Outcome drop = with("drop");
+  CHECK(drop.exit_code == 2);
+  CHECK(drop.err.find("--missing drop") != std::string::npos);
+  CHECK(with("idle").err.find("2 steps are without a line of some rank") != std::string::npos);
+}
+
+TEST_CASE("from-log: equal neighbours are one step that repeats") {
+  std::string log;
+  for (int second = 10; second < 20; second += 2)
+    log +=
+        "[2026-06-20 10:11:" + std::to_string(second) + " DP0 TP0] Decode batch, #running-req: 3, cuda graph: True\n";
+  const Scenario scenario = scenario_of(from_log(log, {"--", kLaunch}));
+  REQUIRE(scenario.steps.size() == 1);
+  CHECK(scenario.steps[0].repeat == 5);
+}
+
+TEST_CASE("from-log: mixed chunks, and verification under speculation") {
+  const std::string log =
+      "[2026-06-20 10:11:12 DP0 TP0] Prefill batch, #new-seq: 1, #new-token: 100, #running-req: 7, #queue-req: 0\n"
+      "[2026-06-20 10:11:12 DP1 TP1] Prefill batch, #new-seq: 1, #new-token: 50, #running-req: 0, #queue-req: 0\n";
+  const Scenario mixed = scenario_of(from_log(log, {"--", std::string(kLaunch) + " --enable-mixed-chunk"}));
+  CHECK(mixed.steps.at(0).tokens == std::vector<std::int64_t>{107, 50, 0, 0});
+  CHECK(mixed.steps.at(0).mode.at(0) == ForwardMode::mixed);
+  CHECK(mixed.steps.at(0).mode.at(1) == ForwardMode::extend);
+  CHECK(scenario_of(from_log(log, {"--", kLaunch})).steps.at(0).tokens == std::vector<std::int64_t>{100, 50, 0, 0});
+  const Scenario verify = scenario_of(from_log(
+      kTwoRanks, {"--", std::string(kLaunch) + " --speculative-algorithm EAGLE --speculative-num-steps 1 "
+                                               "--speculative-eagle-topk 1 --speculative-num-draft-tokens 2"}));
+  CHECK(verify.steps.at(0).mode == std::vector{ForwardMode::target_verify});
+}
+
+TEST_CASE("from-log: a part of the log, and the start of another server") {
+  const std::string log = text_of("collapse.log");
+  CHECK(scenario_of(from_log(log, {"--lines", "10:13"})).steps.size() == 1);
+  std::string other = log;
+  other.replace(other.find("tp_size=4"), 9, "tp_size=8");
+  const Outcome both = from_log(log + other);
+  CHECK(scenario_of(both) == scenario_of(from_log(log)));
+  CHECK(both.err.find("after the start of another server") != std::string::npos);
+}
+
+TEST_CASE("from-log: the launch command from a file or after the dashes, in place of server_args") {
+  const TemporaryFile script;
+  std::ofstream(script.path) << kLaunch;
+  const Outcome by_file = from_log(kTwoRanks, {"--launch", script.path});
+  CHECK(scenario_of(by_file) == scenario_of(from_log(kTwoRanks, {"--", kLaunch})));
+  CHECK(scenario_of(by_file).launch.has_value());
+  CHECK(from_log(text_of("collapse.log"), {"--", kLaunch}).err.find("not the server_args of the log") !=
+        std::string::npos);
+}
+
+TEST_CASE("from-log: --out, and the model's shape from the log's model_path") {
+  const TemporaryFile file;
+  std::string log = text_of("collapse.log");
+  log.replace(log.find("/models/tiny-moe"), 16, "a/Qwen3-30B-A3B/");
+  const Outcome outcome = from_log(log, {"--out", file.path}, {});
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.out.empty());
+  const Result<Scenario> scenario = load_scenario(file.path);
+  REQUIRE(scenario.has_value());
+  CHECK(scenario->model.num_experts == 128);
+  CHECK(outcome.err.find("Qwen3-30B-A3B") != std::string::npos);
+}
+
+TEST_CASE("from-log: what cannot be used is said in one line, with exit code 2") {
+  const auto refused = [&](const Outcome& outcome, const std::string& part) {
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(std::ranges::count(outcome.err, '\n') == 1);
+    CHECK_MESSAGE(outcome.err.find(part) != std::string::npos, outcome.err);
+  };
+  refused(run({"from-log"}), "no log: name a file");
+  refused(run({"from-log", "/no/such/log"}), "cannot be opened");
+  refused(run({"from-log", kLogs}), "is a directory");
+  refused(from_log(""), "no batch line among 0 lines");
+  refused(from_log("hello\n"), "no batch line among 1 line");
+  refused(from_log(kTwoRanks), "no launch command is given");
+  refused(from_log(kTwoRanks, {"--", kLaunch}, {}), "the model's shape is not known");
+  refused(from_log(kTwoRanks, {"--", "python3 train.py"}), "sglang");
+  refused(from_log(kTwoRanks, {"--launch", "x", "--", kLaunch}), "two launch commands");
+  refused(from_log(kTwoRanks, {"--launch", "/no/such/file"}), "--launch");
+  refused(from_log(kTwoRanks, {"--missing", "guess", "--", kLaunch}), "--missing takes one of");
+  refused(from_log(kTwoRanks, {"--window", "0", "--", kLaunch}), "--window takes seconds");
+  refused(from_log(kTwoRanks, {"--sglang", "pr1", "--", kLaunch}), "pr1");
+  refused(from_log(kTwoRanks, {"--env", "x", "--", kLaunch}), "--env takes NAME=VALUE");
+  for (const std::string lines : {"3", ":", "0:5", "5:4", "a:b"})
+    refused(from_log(kTwoRanks, {"--lines", lines, "--", kLaunch}), "--lines");
+  refused(from_log("server_args=ServerArgs(tp_size=4, \n" + kTwoRanks), "line 1: ServerArgs( is not closed");
+  refused(from_log("server_args=ServerArgs(tp_size=-4)\n" + kTwoRanks), "tp_size=-4");
+  refused(from_log(kTwoRanks, {"--out", "/no/such/folder/x", "--", kLaunch}), "--out");
+  const std::string other_ranks =
+      each_line(kTwoRanks, [](std::string line) { return line.replace(line.find(" TP"), 3, " TP9"); });
+  refused(from_log(other_ranks, {"--", kLaunch}), "none of 3 batch lines can be placed");
+  std::string many;
+  for (int i = 0; i < 40000; ++i)
+    many += "[2026-06-20 10:11:12 DP0 TP0] Decode batch, #running-req: " + std::to_string(i) + "\n";
+  refused(from_log(many, {"--", kLaunch}), "--lines FIRST:LAST");
+}
+
+}  // namespace a2asim
