@@ -9,6 +9,8 @@
 #include "tools/input.h"
 #include "tools/plan.h"
 #include "tools/plan_formats.h"
+#include "tools/report/page.h"
+#include "tools/report/plan_page.h"
 #include "tools/shape_options.h"
 #include "tools/text.h"
 
@@ -34,6 +36,7 @@ Examples:
   a2asim plan --model DeepSeek-V3 --ep 16 --tokens 128
   a2asim plan --model DeepSeek-V3 --ep 16 --tokens 128 --dispatch-dtype nvfp4 --weights 90 --link-gbps 7200
   a2asim plan --num-experts 256 --top-k 8 --hidden-size 7168 --ep 8,16,32 --tokens 64,128,256 --format json
+  a2asim plan --model DeepSeek-V3 --ep 8,16,32,64 --tokens 16,64,256,1024 --link-gbps 3600 --report plan.html
 
 Exit codes: 0 it can run so, 1 it cannot (the version refuses it, or it does not fit into --gpu-memory), 2 the input
 cannot be used (one line says why).)";
@@ -41,7 +44,7 @@ cannot be used (one line says why).)";
 struct Options {
   ShapeOptions shape;
   std::optional<std::string> sglang, ep, tokens, max_num_tokens, chunked_prefill_size, gpu_memory, weights, other,
-      link_gbps;
+      link_gbps, report;
   std::string dispatch_dtype = "bf16", combine_dtype = "bf16", attn_tp_size = "1", layers = "1", format = "text";
 };
 
@@ -155,6 +158,9 @@ Result<int> run_plan(const Options& options, const CommandLine& line, Io& io) {
   if (!inputs) return tl::unexpected(inputs.error());
   const Result<Plan> plan = make_plan(*inputs);
   if (!plan) return tl::unexpected(plan.error());
+  if (options.report) {
+    if (auto written = write_page(*options.report, plan_page(*plan)); !written) return tl::unexpected(written.error());
+  }
   io.out << (*format == 0 ? plan_as_text(*plan) : plan_as_json(*plan));
   return plan->has_problem() ? kErrorFound : kNothingWrong;
 }
@@ -197,6 +203,7 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--other", options.other, "KV cache, graphs and whatever else one GPU holds")->type_name("GiB");
   command.add_option("--link-gbps", options.link_gbps, "Gbit/s (not GB/s) that one GPU sends in one direction")
       ->type_name("RATE");
+  command.add_option("--report", options.report, "Write one HTML page; a sweep as pictures")->type_name("OUT.html");
   command.add_option("--format", options.format, "text or json; default text")->type_name("FORMAT");
   command.footer(kFooter);
 }

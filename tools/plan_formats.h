@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/plan.h"
 
@@ -13,6 +14,14 @@ std::string plan_as_json(const Plan& plan);
 
 // "pr14668 to pr27945, pr30450": neighbours in the order of time are joined.
 std::string generations_in_words(const std::vector<std::string_view>& names);
+
+// Problems and notes of all points, problems first, each text once.
+struct PlanRemark {
+  bool is_problem = false;
+  std::string text;
+  std::string where;  // the points that it is about, the first few; empty: all
+};
+std::vector<PlanRemark> plan_remarks(const Plan& plan);
 
 // The sizing outcome of the chosen version for eager decode, all counts known.
 const PlanRule* chosen_rule(const PlanPoint& point, PlanPath path = PlanPath::eager_decode);

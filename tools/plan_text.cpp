@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "tools/plan_formats.h"
 #include "tools/text.h"
@@ -148,27 +147,12 @@ std::string headroom(const Plan& plan, const PlanPoint& point) {
   return out;
 }
 
-// Problems and notes, each once with the points that it is about.
 std::string remarks(const Plan& plan) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> said;
-  const auto add = [&](const PlanPoint& point, const std::string& text) {
-    auto same = std::ranges::find(said, text, &std::pair<std::string, std::vector<std::string>>::first);
-    if (same == said.end()) same = said.insert(said.end(), {text, {}});
-    same->second.push_back(fmt::format("ep {} with {} tokens", point.ep_size, point.tokens));
-  };
-  for (const PlanPoint& point : plan.points)
-    for (const std::string& problem : point.problems) add(point, "problem: " + problem);
-  for (const PlanPoint& point : plan.points)
-    for (const std::string& note : point.notes) add(point, "note: " + note);
   std::string out;
-  for (const auto& [text, points] : said) {
-    std::string where;
-    if (points.size() < plan.points.size()) {
-      where = fmt::format(
-          " ({}{})", fmt::join(points.begin(), points.begin() + std::min<std::ptrdiff_t>(3, std::ssize(points)), ", "),
-          points.size() > 3 ? fmt::format(", {} more", points.size() - 3) : "");
-    }
-    for (const std::string& line : wrap(text + where, kWidth, 2)) out += line + '\n';
+  for (const PlanRemark& remark : plan_remarks(plan)) {
+    const std::string text = fmt::format("{}: {}{}", remark.is_problem ? "problem" : "note", remark.text,
+                                         remark.where.empty() ? "" : fmt::format(" ({})", remark.where));
+    for (const std::string& line : wrap(text, kWidth, 2)) out += line + '\n';
   }
   return out;
 }
@@ -224,6 +208,36 @@ std::string generations_in_words(const std::vector<std::string_view>& names) {
     out += out.empty() ? "" : ", ";
     out += last == at ? std::string(names[at]) : fmt::format("{} to {}", names[at], names[last]);
     at = last + 1;
+  }
+  return out;
+}
+
+std::vector<PlanRemark> plan_remarks(const Plan& plan) {
+  constexpr std::size_t shown = 3;
+  struct Said {
+    PlanRemark remark;
+    std::vector<std::string> points;
+  };
+  std::vector<Said> said;
+  const auto add = [&](const PlanPoint& point, bool is_problem, const std::string& text) {
+    auto same = std::ranges::find_if(
+        said, [&](const Said& one) { return one.remark.is_problem == is_problem && one.remark.text == text; });
+    if (same == said.end()) same = said.insert(said.end(), Said{{is_problem, text, ""}, {}});
+    same->points.push_back(fmt::format("ep {} with {} tokens", point.ep_size, point.tokens));
+  };
+  for (const PlanPoint& point : plan.points)
+    for (const std::string& problem : point.problems) add(point, true, problem);
+  for (const PlanPoint& point : plan.points)
+    for (const std::string& note : point.notes) add(point, false, note);
+  std::vector<PlanRemark> out;
+  for (Said& one : said) {
+    if (one.points.size() < plan.points.size()) {
+      const std::size_t more = one.points.size() - std::min(one.points.size(), shown);
+      one.points.resize(one.points.size() - more);
+      one.remark.where =
+          fmt::format("{}{}", fmt::join(one.points, ", "), more > 0 ? fmt::format(", {} more", more) : "");
+    }
+    out.push_back(std::move(one.remark));
   }
   return out;
 }

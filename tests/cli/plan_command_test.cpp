@@ -1,7 +1,12 @@
 // a2asim plan as a person or a program calls it.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "model/generation.h"
 #include "tests/cli/run.h"
@@ -123,6 +128,42 @@ TEST_CASE("plan: text has the regions, both routings, the rules, the GPUs and th
     CHECK_MESSAGE(outcome.out.find(part) != std::string::npos, part);
   for (const std::string& line : {std::string("8      64"), std::string("16      64")})
     CHECK(plan({"--ep", "8,16", "--tokens", "64"}).out.find(line) != std::string::npos);
+}
+
+TEST_CASE("plan: --report draws a sweep, every number in words too") {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("a2asim_plan_" + std::to_string(std::random_device{}()) + ".html"))
+          .string();
+  const auto page_of = [&](Args args) {
+    args.insert(args.end(), {"--report", path});
+    CHECK(plan(args).exit_code == 0);
+    std::ifstream file(path);
+    const std::string page((std::istreambuf_iterator<char>(file)), {});
+    std::filesystem::remove(path);
+    return page;
+  };
+  const auto count = [](const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  const Args sweep = {"--ep", "8,16,32", "--tokens", "64,8192", "--link-gbps", "400"};
+  const std::string page = page_of(sweep);
+  CHECK(page == page_of(sweep));
+  CHECK(count(page, "role=\"img\"") == 7);
+  CHECK(count(page, "<rect class=\"heat") == 7 * 6);
+  CHECK(count(page, "<rect class=\"heat none\"") == 3);  // 8192 tokens are above the cap
+  CHECK(page.find("ep 16, tokens a data-parallel rank 64: 1024;") != std::string::npos);
+  CHECK(page.find("ep 32, tokens a data-parallel rank 8192: refused;") != std::string::npos);
+  CHECK(page.find("Note:") != std::string::npos);
+  const std::string one = page_of({"--ep", "8", "--tokens", "64", "--weights", "70"});
+  CHECK(count(one, "role=\"img\"") == 0);
+  for (const char* part : {"898.7 MiB a rank", "receive: hidden states", "static cap", "H200", "--dp-size 8"})
+    CHECK_MESSAGE(one.find(part) != std::string::npos, part);
+  const Outcome nowhere = plan({"--ep", "8", "--tokens", "64", "--report", "/no/such/folder/x.html"});
+  CHECK(nowhere.exit_code == 2);
+  CHECK(nowhere.out.empty());
+  CHECK(nowhere.err.find("--report") != std::string::npos);
 }
 
 TEST_CASE("plan: presets, and fp8 as a word for mxfp8") {

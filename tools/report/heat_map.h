@@ -1,0 +1,26 @@
+// A table of numbers as a picture: one cell a pair of row and column, its number in it, darker where it is larger.
+// The shade only repeats the number, so nothing is lost without colours.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace a2asim {
+
+struct HeatCell {
+  std::optional<double> value;  // nothing: no number, shown as an empty cell with its words
+  std::string words;            // plain text, short
+};
+
+struct HeatMap {
+  std::string caption;                // plain text: what the numbers are
+  std::string row_name, column_name;  // "ep", "tokens"
+  std::vector<std::string> rows, columns;
+  std::vector<std::vector<HeatCell>> cells;  // [row][column]
+};
+
+// A <figure> with SVG; the picture's own label lists every cell in words.
+std::string heat_map(const HeatMap& map);
+
+}  // namespace a2asim
