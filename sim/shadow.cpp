@@ -6,68 +6,54 @@
 
 namespace a2asim {
 
-Shadow::RecordId Shadow::open(const Origin& origin) {
+SentRecords::Id SentRecords::open(const Sent& sent, std::int64_t num_tokens) {
   if (free_.empty()) {
-    free_.push_back(static_cast<RecordId>(records_.size()));
+    free_.push_back(static_cast<Id>(records_.size()));
     records_.emplace_back();
   }
-  const RecordId id = free_.back();
+  const Id id = free_.back();
   free_.pop_back();
   Record& record = at(id);
-  record.origin = origin;
-  record.tokens_of = kNone;
+  record.sent = sent;
   record.references = 1;
+  record.stride = static_cast<std::size_t>(num_tokens) + 1;
+  if (record.tokens.size() < ep_size_ * record.stride) record.tokens.resize(ep_size_ * record.stride);
+  record.counts.assign(ep_size_, 0);
   return id;
 }
 
-Shadow::RecordId Shadow::open(const Origin& origin, RecordId tokens_of) {
-  const RecordId id = open(origin);
-  at(id).tokens_of = tokens_of;
-  ++at(tokens_of).references;
-  return id;
-}
-
-void Shadow::release(RecordId id) {
+void SentRecords::release(Id id) {
   if (id == kNone) return;
   Record& record = at(id);
   A2ASIM_INVARIANT(record.references > 0, "a shadow record was released twice");
-  if (--record.references > 0) return;
-  free_.push_back(id);
-  release(record.tokens_of);
+  if (--record.references == 0) free_.push_back(id);
 }
 
-std::int32_t* Shadow::tokens(RecordId id, std::int64_t count) {
-  Record& record = at(id);
-  if (record.tokens.size() < static_cast<std::size_t>(count)) record.tokens.resize(static_cast<std::size_t>(count));
-  return record.tokens.data();
-}
-
-std::int64_t Shadow::token(RecordId id, std::int64_t slot) const {
+std::int64_t SentRecords::token(Id id, int destination, std::int64_t slot) const {
   const Record& record = at(id);
-  if (record.origin.kind == RowKind::padding || slot < 0) return -1;
-  const Record& list = record.tokens_of == kNone ? record : at(record.tokens_of);
-  return slot < static_cast<std::int64_t>(list.tokens.size()) ? list.tokens[static_cast<std::size_t>(slot)] : -1;
+  const auto d = static_cast<std::size_t>(destination);
+  if (slot < 0 || slot >= record.counts[d]) return -1;
+  return record.tokens[d * record.stride + static_cast<std::size_t>(slot)];
 }
 
 void Shadow::clear() {
-  for (const Piece& piece : pieces_) release(piece.record);
+  for (const Piece& piece : pieces_) records_->release(piece.record);
   pieces_.clear();
 }
 
-bool Shadow::races(RecordId older, RecordId newer) const {
-  const Origin& a = at(older).origin;
-  const Origin& b = at(newer).origin;
-  return a.kind == RowKind::dispatched && b.kind == RowKind::dispatched && a.round == b.round && a.writer != b.writer;
+// Two ranks' rows of one round.
+bool Shadow::races(const Piece& older, const Run& newer) const {
+  return older.record != newer.record && older.kind == RowKind::dispatched && newer.kind == RowKind::dispatched &&
+         records_->sent(older.record).round == records_->sent(newer.record).round;
 }
 
 // Takes over one reference; neighbours of one run that touch become one piece again.
-void Shadow::push(Piece piece) {
+void Shadow::push(const Piece& piece) {
   if (!scratch_.empty()) {
     Piece& last = scratch_.back();
-    if (last.end == piece.begin && last.record == piece.record && last.payload == piece.payload &&
-        last.slot0 == piece.slot0 && last.race == piece.race) {
+    if (last.end == piece.begin && last.is_same_run(piece) && last.race == piece.race) {
       last.end = piece.end;
-      release(piece.record);
+      records_->release(piece.record);
       return;
     }
   }
@@ -79,16 +65,15 @@ void Shadow::overlay(const Run& run, std::size_t& next) {
   const std::int64_t slot0 = run.begin - run.first_slot * run.pitch_bytes;
   const auto add = [&](std::int64_t begin, std::int64_t end, bool race) {
     if (begin >= end) return;
-    ++at(run.record).references;
-    push({begin, end, slot0, run.pitch_bytes, run.record, static_cast<std::int16_t>(run.payload), race});
+    records_->hold(run.record);
+    push({begin, end, slot0, run.pitch_bytes, run.record, static_cast<std::int16_t>(run.payload), run.kind, race});
   };
+  const std::int64_t round = records_->sent(run.record).round;
   std::int64_t done = run.begin;
   while (next < pieces_.size() && pieces_[next].begin < run.end()) {
     Piece& old = pieces_[next];
     const std::int64_t end = std::min(old.end, run.end());
-    const bool race =
-        races(old.record, run.record) || (old.race && at(old.record).origin.round == at(run.record).origin.round);
-    if (race) {
+    if (races(old, run) || (old.race && records_->sent(old.record).round == round)) {
       add(done, old.begin, false);
       add(std::max(done, old.begin), end, true);
       done = end;
@@ -97,76 +82,95 @@ void Shadow::overlay(const Run& run, std::size_t& next) {
       old.begin = run.end();
       break;
     }
-    release(old.record);
+    records_->release(old.record);
     ++next;
   }
   add(done, run.end(), false);
 }
 
+std::size_t Shadow::first_ending_after(std::int64_t at_bytes) const {
+  const auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), at_bytes,
+                                      [](std::int64_t at, const Piece& p) { return at < p.end; });
+  return static_cast<std::size_t>(piece - pieces_.begin());
+}
+
+// Only the pieces between the first and the last run are made anew.
 void Shadow::write(std::span<const Run> runs) {
+  const auto is_empty = [](const Run& run) { return run.count <= 0; };
+  const auto first_run = std::find_if_not(runs.begin(), runs.end(), is_empty);
+  if (first_run == runs.end()) return;
   scratch_.clear();
-  std::size_t next = 0;
+  std::size_t first = first_ending_after(first_run->begin);
+  if (first > 0) --first;  // a run may go on where the last one ended
+  std::size_t next = first;
   for (const Run& run : runs) {
-    if (run.count <= 0) continue;
+    if (is_empty(run)) continue;
     while (next < pieces_.size() && pieces_[next].end <= run.begin) scratch_.push_back(pieces_[next++]);
     if (next < pieces_.size() && pieces_[next].begin < run.begin) {
       Piece& old = pieces_[next];
       Piece left = old;
       left.end = run.begin;
       old.begin = run.begin;
-      ++at(left.record).references;
+      records_->hold(left.record);
       scratch_.push_back(left);
     }
     overlay(run, next);
   }
-  scratch_.insert(scratch_.end(), pieces_.begin() + static_cast<std::ptrdiff_t>(next), pieces_.end());
-  pieces_.swap(scratch_);
+  const auto begin = pieces_.begin() + static_cast<std::ptrdiff_t>(first);
+  const std::size_t room = next - first;
+  const std::size_t in_place = std::min(room, scratch_.size());
+  const auto rest = scratch_.begin() + static_cast<std::ptrdiff_t>(in_place);
+  const auto at = std::copy(scratch_.begin(), rest, begin);
+  if (in_place < room) {
+    pieces_.erase(at, begin + static_cast<std::ptrdiff_t>(room));
+  } else {
+    pieces_.insert(at, rest, scratch_.end());
+  }
 }
 
 bool Shadow::holds(const Run& run, std::size_t& hint) const {
   if (run.count <= 0) return true;
-  const auto ends_after = [](std::int64_t begin, const Piece& piece) { return begin < piece.end; };
   constexpr std::size_t kStepsAhead = 8;
   std::size_t i = hint;
   for (std::size_t step = 0; step < kStepsAhead && i < pieces_.size() && pieces_[i].end <= run.begin; ++step) ++i;
   if (i >= pieces_.size() || pieces_[i].end <= run.begin || pieces_[i].begin > run.begin) {
-    i = static_cast<std::size_t>(std::upper_bound(pieces_.begin(), pieces_.end(), run.begin, ends_after) -
-                                 pieces_.begin());
+    i = first_ending_after(run.begin);
   }
   hint = i;
   if (i >= pieces_.size()) return false;
   const Piece& piece = pieces_[i];
   return piece.begin <= run.begin && piece.end >= run.end() && piece.record == run.record &&
-         piece.payload == run.payload && !piece.race && piece.pitch_bytes == run.pitch_bytes &&
+         piece.kind == run.kind && piece.payload == run.payload && !piece.race && piece.pitch_bytes == run.pitch_bytes &&
          piece.slot0 == run.begin - run.first_slot * run.pitch_bytes;
 }
 
 RowTag Shadow::tag(const Piece& piece, std::int64_t at_bytes) const {
-  const Origin& origin = at(piece.record).origin;
-  RowTag tag{origin.kind, origin.writer, origin.source, piece.payload, -1, -1, origin.round, origin.step};
-  if (origin.kind != RowKind::padding) {
+  const SentRecords::Sent& sent = records_->sent(piece.record);
+  RowTag tag{piece.kind, piece.kind == RowKind::dispatched ? sent.source : slice_, sent.source, piece.payload, -1, -1,
+             sent.round, sent.step};
+  if (piece.kind == RowKind::padding) {
+    tag.source = -1;  // nobody's token
+  } else {
     tag.slot = (at_bytes - piece.slot0) / piece.pitch_bytes;
-    tag.token = token(piece.record, tag.slot);
+    tag.token = records_->token(piece.record, slice_, tag.slot);
   }
   return tag;
 }
 
 Shadow::Content Shadow::read(std::int64_t begin, std::int64_t end) const {
-  auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), begin,
-                                [](std::int64_t at, const Piece& p) { return at < p.end; });
   Content content;
   std::int64_t covered = begin;
   const Piece* first = nullptr;
   bool one_row = true;
-  for (; piece != pieces_.end() && piece->begin < end; ++piece) {
+  for (std::size_t i = first_ending_after(begin); i < pieces_.size() && pieces_[i].begin < end; ++i) {
+    const Piece& piece = pieces_[i];
     if (first == nullptr) {
-      first = &*piece;
-      content.tag = tag(*first, std::max(begin, first->begin));
+      first = &piece;
+      content.tag = tag(piece, std::max(begin, piece.begin));
     }
-    one_row = one_row && piece->begin <= covered && piece->record == first->record &&
-              piece->payload == first->payload && piece->slot0 == first->slot0;
-    content.race = content.race || piece->race;
-    covered = piece->end;
+    one_row = one_row && piece.begin <= covered && piece.is_same_run(*first);
+    content.race = content.race || piece.race;
+    covered = piece.end;
   }
   if (first == nullptr) return content;
   const bool is_padding = content.tag.kind == RowKind::padding;

@@ -2,8 +2,9 @@
 //
 // A rank's dispatch writes, per destination and payload, the rows of consecutive slots: one run of bytes. So the shadow
 // is a sorted list of disjoint pieces of runs instead of a tag per row: a round of agreeing ranks costs a merge of two
-// short lists and its check one comparison a run, while rows of different R may overlap as they like. What the runs of
-// one (writer, source, round) have in common, the tokens by slot, is a record with a count of the pieces that use it.
+// short lists and its check one comparison a run, while rows of different R may overlap as they like. What all runs of
+// one dispatch have in common, its tokens by destination and slot, is one record for the shadows of all slices, which
+// lives as long as a byte that came of it.
 #pragma once
 
 #include <cstdint>
@@ -30,19 +31,57 @@ struct RowTag {
   int step = -1;
 };
 
-class Shadow {
+// What every rank's dispatch of a round sent.
+class SentRecords {
  public:
-  using RecordId = std::int32_t;
-  static constexpr RecordId kNone = -1;
-
-  struct Origin {
-    RowKind kind = RowKind::dispatched;
-    int writer = -1;
+  using Id = std::int32_t;
+  static constexpr Id kNone = -1;
+  struct Sent {
     int source = -1;
     std::int64_t round = -1;
     int step = -1;
   };
+
+  explicit SentRecords(int ep_size) : ep_size_(static_cast<std::size_t>(ep_size)) {}
+
+  // The record holds the caller's reference until release(). Memory of finished records is used again.
+  Id open(const Sent& sent, std::int64_t num_tokens);
+  void hold(Id record) { ++at(record).references; }
+  void release(Id record);
+
+  // [num_tokens + 1] tokens by slot, written by the caller after open(), as are the counts [ep_size].
+  std::int32_t* tokens(Id record, int destination) {
+    Record& one = at(record);
+    return one.tokens.data() + static_cast<std::size_t>(destination) * one.stride;
+  }
+  std::int32_t* counts(Id record) { return at(record).counts.data(); }
+
+  const Sent& sent(Id record) const { return at(record).sent; }
+  std::int64_t token(Id record, int destination, std::int64_t slot) const;  // -1: no such slot
+
+ private:
+  struct Record {
+    Sent sent;
+    std::int32_t references = 0;
+    std::size_t stride = 0;
+    std::vector<std::int32_t> tokens;  // [ep_size, stride]
+    std::vector<std::int32_t> counts;  // [ep_size]
+  };
+  Record& at(Id record) { return records_[static_cast<std::size_t>(record)]; }
+  const Record& at(Id record) const { return records_[static_cast<std::size_t>(record)]; }
+
+  std::size_t ep_size_;
+  std::vector<Record> records_;
+  std::vector<Id> free_;
+};
+
+class Shadow {
+ public:
+  using RecordId = SentRecords::Id;
+  static constexpr RecordId kNone = SentRecords::kNone;
+
   // Rows of `count` consecutive slots from slot 0 on, `pitch_bytes` apart. Padding: one piece of any length.
+  // record: of the dispatch that the rows came with; of padding, this slice's own in that round.
   struct Run {
     std::int64_t begin = 0;
     std::int64_t pitch_bytes = 1;
@@ -50,6 +89,7 @@ class Shadow {
     std::int64_t first_slot = 0;
     RecordId record = kNone;
     int payload = -1;
+    RowKind kind = RowKind::dispatched;
     std::int64_t end() const { return begin + pitch_bytes * count; }
   };
   // What a read of one row finds.
@@ -59,14 +99,8 @@ class Shadow {
     bool race = false;  // some byte was written by two ranks in one round
   };
 
-  // A record holds the caller's reference until release(). Memory of finished records is used again.
-  RecordId open(const Origin& origin);
-  // Combined rows carry the tokens that their source sent: shares another record's list.
-  RecordId open(const Origin& origin, RecordId tokens_of);
-  void release(RecordId record);
-  // Tokens by slot, at least `count`: written by the caller after open().
-  std::int32_t* tokens(RecordId record, std::int64_t count);
-  std::int64_t token(RecordId record, std::int64_t slot) const;
+  // `records` outlives the shadow and is shared by all slices.
+  Shadow(int slice, SentRecords& records) : slice_(slice), records_(&records) {}
 
   // Sorted by begin, disjoint; later calls win.
   void write(std::span<const Run> runs);
@@ -77,8 +111,6 @@ class Shadow {
   bool holds(const Run& run, std::size_t& hint) const;
   Content read(std::int64_t begin, std::int64_t end) const;
 
-  std::size_t pieces() const { return pieces_.size(); }  // for tests of memory growth
-
  private:
   struct Piece {
     std::int64_t begin, end;
@@ -86,26 +118,23 @@ class Shadow {
     std::int64_t pitch_bytes;
     RecordId record;
     std::int16_t payload;
+    RowKind kind;
     bool race;
-  };
-  struct Record {
-    Origin origin;
-    RecordId tokens_of = kNone;
-    std::int32_t references = 0;
-    std::vector<std::int32_t> tokens;
+    bool is_same_run(const Piece& other) const {
+      return record == other.record && kind == other.kind && payload == other.payload && slot0 == other.slot0;
+    }
   };
 
-  Record& at(RecordId record) { return records_[static_cast<std::size_t>(record)]; }
-  const Record& at(RecordId record) const { return records_[static_cast<std::size_t>(record)]; }
-  bool races(RecordId older, RecordId newer) const;
-  void push(Piece piece);
+  bool races(const Piece& older, const Run& newer) const;
+  void push(const Piece& piece);
   void overlay(const Run& run, std::size_t& next);
   RowTag tag(const Piece& piece, std::int64_t at_bytes) const;
+  std::size_t first_ending_after(std::int64_t at_bytes) const;
 
+  int slice_;
+  SentRecords* records_;
   std::vector<Piece> pieces_;   // sorted, disjoint
-  std::vector<Piece> scratch_;  // the next pieces_, kept to reuse its memory
-  std::vector<Record> records_;
-  std::vector<RecordId> free_;
+  std::vector<Piece> scratch_;  // what replaces a part of pieces_, kept to reuse its memory
 };
 
 }  // namespace a2asim

@@ -51,12 +51,12 @@ SimAllToAll::SimAllToAll(std::vector<AllToAllConfig> configs, const SimOptions& 
       local_ranks_(configs.size()),
       ranks_(configs.size()),
       memory_(memory_sizes(configs, options.fidelity)),
-      shadows_(configs.size()),
-      sent_(configs.size() * configs.size(), Shadow::kNone),
-      computed_(sent_),
+      records_(ep_size_),
+      sent_(configs.size(), Shadow::kNone),
       rank_geometry_(configs.size()),
       log_(options.findings_per_kind) {
   std::iota(local_ranks_.begin(), local_ranks_.end(), 0);
+  for (const int r : local_ranks_) shadows_.emplace_back(r, records_);
   for (std::size_t r = 0; r < configs.size(); ++r) {
     Rank& rank = ranks_[r];
     rank.config = configs[r];

@@ -144,7 +144,6 @@ class SimAllToAll final : public AllToAll {
     int reader, slice, source;
     Shadow::Run run;
     std::int64_t written_at;
-    Shadow::RecordId tokens_of;  // the dispatch record of (source -> slice)
     std::int64_t round;
   };
   struct Judgement {
@@ -158,8 +157,7 @@ class SimAllToAll final : public AllToAll {
   const Rank& rank_at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
   Shadow& shadow_of(int rank) { return shadows_[static_cast<std::size_t>(rank)]; }
   const Shadow& shadow_of(int rank) const { return shadows_[static_cast<std::size_t>(rank)]; }
-  // [slice][rank] tables
-  std::size_t pair(int slice, int rank) const { return static_cast<std::size_t>(slice * ep_size_ + rank); }
+  Shadow::RecordId sent_by(int source) const { return sent_[static_cast<std::size_t>(source)]; }
   std::int32_t* counters(int slice, std::int64_t at_bytes) const { return memory_.words(slice, at_bytes, ep_size_); }
   bool is_numeric() const { return options_.fidelity == Fidelity::numeric; }
   bool has_rows() const { return options_.fidelity != Fidelity::geometry; }
@@ -198,14 +196,15 @@ class SimAllToAll final : public AllToAll {
   void inspect_unused_row(int rank, int source, std::int64_t slot);
   // sim_combine.cpp
   Result<void> refuse_combine(std::span<const std::int64_t> runtime_max);
-  void check_combine_reads(int rank, std::int64_t runtime_max);
+  std::array<std::uint64_t, kMaxRanks> doubtful_slices(std::span<const std::int64_t> runtime_max) const;
+  void check_combine_reads(int rank, std::int64_t runtime_max, std::uint64_t doubtful);
   void sum_tokens(int rank, std::int64_t runtime_max, std::vector<std::byte>& output);
   // sim_check.cpp
   RowCheck received_rows(int rank, int source, int payload) const;
   RowCheck returned_rows(int rank, int from, std::int64_t runtime_max) const;
   static std::optional<Judgement> judge(const RowCheck& check, const Shadow::Content& content, std::int64_t slot);
   RowView view(const RowCheck& check, std::int64_t slot) const;
-  void check_rows(const RowCheck& check, std::size_t& hint);
+  void inspect_rows(const RowCheck& check);
   void inspect_row(const RowCheck& check, std::int64_t index);
 
   int ep_size_;
@@ -214,9 +213,9 @@ class SimAllToAll final : public AllToAll {
   std::vector<int> local_ranks_;
   std::vector<Rank> ranks_;
   SymmetricMemory memory_;
-  std::vector<Shadow> shadows_;             // one a slice
-  std::vector<Shadow::RecordId> sent_;      // [slice, source]: what source's dispatch wrote there
-  std::vector<Shadow::RecordId> computed_;  // [slice, source]: the expert output for it
+  SentRecords records_;
+  std::vector<Shadow> shadows_;         // one a slice
+  std::vector<Shadow::RecordId> sent_;  // [source]: of the running dispatch; kNone: takes no part
   std::vector<RankGeometry> rank_geometry_;
   std::vector<Shadow::Run> runs_;               // scratch
   std::vector<float> scratch_;                  // scratch of network_row

@@ -30,15 +30,13 @@ SimAllToAll::RowCheck SimAllToAll::received_rows(int r, int source, int payload)
   const std::int64_t pitch = rank.config.payload_bytes_per_token[p];
   const std::int64_t region = receive_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before[p]);
   const std::int64_t count = std::min<std::int64_t>(counters(r, rank.at.recv_counters)[source], rank.runtime_max);
-  const Shadow::RecordId sent = sent_[pair(r, source)];
   const bool same_payloads = payload < static_cast<int>(rank_at(source).config.payload_bytes_per_token.size());
   return {Operation::experts,
           r,
           r,
           source,
-          {region + receive_row(source, 0, rank.runtime_max) * pitch, pitch, count, 0, sent, payload},
+          {region + receive_row(source, 0, rank.runtime_max) * pitch, pitch, count, 0, sent_by(source), payload},
           same_payloads ? sent_run(source, r, payload).begin : -1,
-          sent,
           dispatch_round_};
 }
 
@@ -54,9 +52,8 @@ SimAllToAll::RowCheck SimAllToAll::returned_rows(int r, int from, std::int64_t r
           from,
           r,
           {rank.combine_data + receive_row(r, 0, runtime_max) * pitch, pitch, counters(r, rank.at.send_counters)[from],
-           0, computed_[pair(from, r)], -1},
+           0, sent_by(r), -1, RowKind::combined},
           written_at,
-          sent_[pair(from, r)],
           dispatch_round_};
 }
 
@@ -72,15 +69,14 @@ SimAllToAll::RowView SimAllToAll::view(const RowCheck& check, std::int64_t slot)
   RowView row;
   row.at = check.run.begin + slot * check.run.pitch_bytes;
   row.found = shadow_of(check.slice).read(row.at, row.at + check.run.pitch_bytes);
-  if (slot >= check.run.count || check.tokens_of == Shadow::kNone) return row;
-  row.token = shadow_of(check.slice).token(check.tokens_of, slot);
+  if (slot >= check.run.count || check.run.record == Shadow::kNone) return row;
+  row.token = records_.token(check.run.record, check.slice, slot);
   if (check.written_at >= 0) row.written_at = check.written_at + slot * check.run.pitch_bytes;
   if (const auto judgement = judge(check, row.found, slot)) row.wrong = judgement->kind;
   return row;
 }
 
-void SimAllToAll::check_rows(const RowCheck& check, std::size_t& hint) {
-  if (check.run.record != Shadow::kNone && shadow_of(check.slice).holds(check.run, hint)) return;
+void SimAllToAll::inspect_rows(const RowCheck& check) {
   for (std::int64_t i = 0; i < check.run.count; ++i) inspect_row(check, i);
 }
 
@@ -90,7 +86,7 @@ void SimAllToAll::inspect_row(const RowCheck& check, std::int64_t index) {
   const Shadow::Content content = shadow.read(begin, begin + check.run.pitch_bytes);
   const auto judgement = judge(check, content, index);
   if (!judgement) return;
-  const std::int64_t token = shadow.token(check.tokens_of, index);
+  const std::int64_t token = records_.token(check.run.record, check.slice, index);
   std::vector<std::uint8_t>& tainted = rank_at(check.source).tainted;
   if (token >= 0 && token < static_cast<std::int64_t>(tainted.size())) tainted[static_cast<std::size_t>(token)] = 1;
   if (!log_.count(judgement->kind)) return;

@@ -158,13 +158,9 @@ void SimAllToAll::report_geometry() {
 }
 
 void SimAllToAll::release_records() {
-  for (int d = 0; d < ep_size_; ++d) {
-    for (int s = 0; s < ep_size_; ++s) {
-      for (Shadow::RecordId* record : {&computed_[pair(d, s)], &sent_[pair(d, s)]}) {
-        shadow_of(d).release(*record);
-        *record = Shadow::kNone;
-      }
-    }
+  for (Shadow::RecordId& record : sent_) {
+    records_.release(record);
+    record = Shadow::kNone;
   }
 }
 
@@ -191,11 +187,9 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
   std::int32_t* slots = memory_.words(r, rank.at.topk_send_indices, entries);
   std::array<std::int32_t, kMaxRanks> sent = {};
   std::array<std::int32_t*, kMaxRanks> tokens = {};
-  for (int d = 0; d < ep_size_; ++d) {
-    const Shadow::RecordId record = shadow_of(d).open({RowKind::dispatched, r, r, round_, context_.step});
-    sent_[pair(d, r)] = record;
-    tokens[static_cast<std::size_t>(d)] = shadow_of(d).tokens(record, rank.tokens + 1);
-  }
+  const Shadow::RecordId record = records_.open({r, round_, context_.step}, rank.tokens);
+  sent_[static_cast<std::size_t>(r)] = record;
+  for (int d = 0; d < ep_size_; ++d) tokens[static_cast<std::size_t>(d)] = records_.tokens(record, d);
   const auto num_experts = static_cast<std::uint32_t>(rank.config.num_experts);
   const std::int8_t* rank_of_expert = rank.rank_of_expert.data();
   const std::int32_t* ids = input.token_selected_experts.data();
@@ -222,6 +216,7 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
   }
   *memory_.words(r, rank.at.local_token_counter, 1) = static_cast<std::int32_t>(rank.tokens);
   std::copy_n(sent.begin(), ep_size_, counters(r, rank.at.send_counters));
+  std::copy_n(sent.begin(), ep_size_, records_.counts(record));
 }
 
 // Where `writer` puts all its rows of one payload for one slice: by the writer's own geometry.
@@ -231,7 +226,7 @@ Shadow::Run SimAllToAll::sent_run(int writer, int slice, int payload) const {
   const std::int64_t pitch = rank.config.payload_bytes_per_token[p];
   const std::int64_t begin = receive_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before[p]) +
                              receive_row(writer, 0, rank.runtime_max) * pitch;
-  return {begin, pitch, counters(writer, rank.at.send_counters)[slice], 0, sent_[pair(slice, writer)], payload};
+  return {begin, pitch, counters(writer, rank.at.send_counters)[slice], 0, sent_by(writer), payload};
 }
 
 // The second half: payload rows, then receive counters. All rows of one (destination, payload) are consecutive.
@@ -249,7 +244,7 @@ void SimAllToAll::send(int r, const DispatchInput& input) {
       send_row_by_row(r, d, input);
       continue;
     }
-    const std::int32_t* tokens = shadow_of(d).tokens(sent_[pair(d, r)], 0);
+    const std::int32_t* tokens = records_.tokens(sent_by(r), d);
     for (int p = 0; p < payloads; ++p) {
       const Shadow::Run run = sent_run(r, d, p);
       gather_rows(memory_.at(d, run.begin, run.end() - run.begin), input.payloads[static_cast<std::size_t>(p)].data(),
@@ -262,7 +257,7 @@ void SimAllToAll::send(int r, const DispatchInput& input) {
 void SimAllToAll::send_row_by_row(int r, int d, const DispatchInput& input) {
   const int payloads = static_cast<int>(rank_at(r).config.payload_bytes_per_token.size());
   const std::int64_t count = sent_run(r, d, 0).count;
-  const std::int32_t* tokens = shadow_of(d).tokens(sent_[pair(d, r)], 0);
+  const std::int32_t* tokens = records_.tokens(sent_by(r), d);
   for (std::int64_t slot = 0; slot < count; ++slot) {
     for (int p = 0; p < payloads; ++p) {
       const Shadow::Run run = sent_run(r, d, p);

@@ -35,20 +35,18 @@ void SimAllToAll::sanitize_rank(int r, std::int32_t invalid_expert_id) {
   const std::int64_t pitch = rank.config.payload_bytes_per_token[p];
   const std::int64_t region = receive_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before[p]);
   const std::int32_t* received = counters(r, rank.at.recv_counters);
-  const Shadow::RecordId record = shadow_of(r).open({RowKind::padding, r, -1, dispatch_round_, context_.step});
   runs_.clear();
   for (int s = 0; s < ep_size_; ++s) {
     const std::int64_t count = rank.runtime_max - received[s];
     if (count <= 0) continue;
     const std::int64_t begin = region + receive_row(s, received[s], rank.runtime_max) * pitch;
-    runs_.push_back({begin, pitch, count, 0, record, static_cast<int>(p)});
+    runs_.push_back({begin, pitch, count, 0, sent_by(r), static_cast<int>(p), RowKind::padding});
     if (!is_numeric()) continue;
     std::byte* ids = memory_.at(r, begin, count * pitch);
     // Byte by byte addresses: a payload in front may have left this one unaligned.
     for (std::int64_t i = 0; i < count * pitch; i += 4) std::memcpy(ids + i, &invalid_expert_id, 4);
   }
   shadow_of(r).write(runs_);
-  shadow_of(r).release(record);
 }
 
 Result<void> SimAllToAll::check_payloads(const Rank& rank, const ExpertPayloads& payloads) const {
@@ -91,13 +89,10 @@ void SimAllToAll::experts_rank(int r, const ExpertPayloads& payloads) {
   const std::int32_t* received = counters(r, rank.at.recv_counters);
   runs_.clear();
   for (int s = 0; s < ep_size_; ++s) {
-    const Shadow::RecordId sent = sent_[pair(r, s)];
-    if (sent == Shadow::kNone) continue;  // a masked source: nobody will read this
-    Shadow::RecordId& record = computed_[pair(r, s)];
-    if (record == Shadow::kNone)
-      record = shadow_of(r).open({RowKind::combined, r, s, dispatch_round_, context_.step}, sent);
+    if (sent_by(s) == Shadow::kNone) continue;  // a masked source: nobody will read this
     const std::int64_t count = std::min<std::int64_t>(received[s], rank.runtime_max);
-    runs_.push_back({rank.combine_data + receive_row(s, 0, rank.runtime_max) * pitch, pitch, count, 0, record, -1});
+    const std::int64_t begin = rank.combine_data + receive_row(s, 0, rank.runtime_max) * pitch;
+    runs_.push_back({begin, pitch, count, 0, sent_by(s), -1, RowKind::combined});
   }
   shadow_of(r).write(runs_);
   if (is_numeric()) compute_rows(r, payloads);
@@ -110,8 +105,9 @@ void SimAllToAll::check_received(int r) {
   std::size_t hint = 0;
   for (int p = 0; p < payloads; ++p) {
     for (int s = 0; s < ep_size_; ++s) {
-      if (sent_[pair(r, s)] == Shadow::kNone || !is_active(rank, s)) continue;
-      check_rows(received_rows(r, s, p), hint);
+      if (sent_by(s) == Shadow::kNone || !is_active(rank, s)) continue;
+      const RowCheck check = received_rows(r, s, p);
+      if (!shadow_of(r).holds(check.run, hint)) inspect_rows(check);
     }
   }
 }
