@@ -4,6 +4,7 @@
 #   tools/mutants.sh                all of them
 #   tools/mutants.sh NAME..         only these
 #   tools/mutants.sh --list         names, files and why
+#   tools/mutants.sh --check        only whether each fault's text is still there
 # The copy and its build stay in build/mutants, so that a second run compiles only what a fault touches. On two quiet cores
 # a full run takes about 20 minutes, the first one about 5 more.
 set -euo pipefail
@@ -48,16 +49,23 @@ read_list() {
 }
 
 # --- one mutant -----------------------------------------------------------------------------------------------------------
-# Writes the file of mutant $1 with its fault; the text must be there exactly once.
-apply() {
-  local text before after
+# Sets before and after: the file of mutant $1 around the text that it changes, which must be there exactly once.
+locate() {
+  local text
   text=$(<"${files[$1]}")
   before=${text%%"${olds[$1]}"*}
   [ "$before" != "$text" ] || return 1
   after=${text#*"${olds[$1]}"}
-  [ "${after#*"${olds[$1]}"}" = "$after" ] || return 1
-  printf '%s\n' "$before${news[$1]}$after" >"$copy/${files[$1]}"
+  [ "${after#*"${olds[$1]}"}" = "$after" ]
 }
+
+# Writes the file of mutant $1 with its fault.
+apply() {
+  local before after
+  locate "$1" && printf '%s\n' "$before${news[$1]}$after" >"$copy/${files[$1]}"
+}
+
+lost() { echo "its text is not in ${files[$1]} exactly once"; }
 
 build() { nice ninja -C "$out" -j "$jobs" "$@" >build/mutants/log 2>&1; }
 
@@ -114,10 +122,16 @@ if [ "${1:-}" = --list ]; then
   for i in "${!names[@]}"; do printf '%-28s %-28s %s (%s)\n' "${names[i]}" "${files[i]}" "${whys[i]}" "${bugs[i]}"; done
   exit 0
 fi
+[ "${#names[@]}" -ge 30 ] || die "$list: ${#names[@]} mutants; it has at least 30"
+if [ "${1:-}" = --check ]; then
+  missing=0
+  for i in "${!names[@]}"; do locate "$i" || { echo "${names[i]}: $(lost "$i")" >&2 && missing=$((missing + 1)); }; done
+  echo "${#names[@]} mutants, $missing whose text is not there"
+  exit $((missing > 0))
+fi
 for wanted in "$@"; do
   [[ " ${names[*]} " == *" $wanted "* ]] || die "no mutant is called $wanted; see tools/mutants.sh --list"
 done
-[ "${#names[@]}" -ge 30 ] || die "$list: ${#names[@]} mutants; it has at least 30"
 
 prepare
 killed=0 total=0 failed=0
@@ -127,7 +141,7 @@ for i in "${!names[@]}"; do
   total=$((total + 1))
   start=$SECONDS
   if ! apply "$i"; then
-    who="NOT APPLIED: its text is not in ${files[i]} exactly once"
+    who="NOT APPLIED: $(lost "$i")"
     failed=1
   elif who=$(killer); then
     killed=$((killed + 1))
