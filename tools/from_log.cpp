@@ -94,7 +94,8 @@ std::string header(const FromLog& out, const FromLogOptions& options) {
   for (const std::string& one : texts)
     for (const std::string& line : wrap(one, kCommentWidth, 2)) text += "# " + line + '\n';
   // What comes from the log or from a file's name may be any bytes.
-  std::ranges::replace_if(text, [](char c) { return c != '\n' && (c < ' ' || c > '~'); }, '?');
+  std::ranges::replace_if(
+      text, [](char c) { return c != '\n' && (c < ' ' || c > '~'); }, '?');
   return text;
 }
 
@@ -150,6 +151,9 @@ Result<FromLog> scenario_from_log(const LogContents& log, const FromLogOptions& 
     out.notes.push_back(
         "environment: not in a log; give what the server had with --env, such as "
         "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK");
+  if (options.replica && deployed->deployment->topology.enable_dp_attention)
+    return unusable(fmt::format("--replica {}: with DP attention all DP ranks share one all-to-all; leave it out",
+                                *options.replica));
   const Result<std::vector<std::string>> comments = add_steps(log, options, *deployed->deployment, out);
   if (!comments) return tl::unexpected(comments.error());
   if (auto written = write(*comments, options, out); !written) return tl::unexpected(written.error());

@@ -51,7 +51,7 @@ struct FromLogOptions {
   std::optional<ModelShape> model;
   std::int64_t window_ms = 1000;
   MissingRank missing = MissingRank::idle;
-  std::int64_t replica = 0;  // without DP attention: which of the independent servers
+  std::optional<std::int64_t> replica;  // without DP attention: which of the independent servers; nothing: 0
 };
 
 struct NotPlaced {

@@ -88,7 +88,8 @@ class Placer {
       latest = std::max(latest, *line.time_ms);
     }
     // Lines without a stamp stay outside below, so where they go does not matter.
-    std::ranges::stable_sort(order, {}, [&](std::size_t index) { return batches_[index].time_ms.value_or(0); });
+    const auto key = [&](std::size_t index) { return std::pair(batches_[index].time_ms.value_or(0), index); };
+    std::ranges::sort(order, {}, key);
     return order;
   }
 

@@ -42,7 +42,8 @@ class Builder {
       std::erase_if(batches, [&](const BatchLine& line) { return line.number > *log_.other_server_line; });
     }
     for (const UnusableLine& line : log_.unusable) leave_out(line.number, line.reason);
-    const LinePlacement placement = place_lines(batches, {deployment_.topology, options_.window_ms, options_.replica});
+    const LinePlacement placement =
+        place_lines(batches, {deployment_.topology, options_.window_ms, options_.replica.value_or(0)});
     for (const auto& [number, reason] : placement.not_placed) leave_out(number, reason);
     for (const LogStep& step : placement.steps) {
       add(step, batches);
@@ -173,7 +174,7 @@ class Builder {
 
   void note_everything(const LinePlacement& placement) {
     note(placement.by_iteration
-             ? "steps: lines of one kind and one iteration number are one step"
+             ? "steps: lines of one kind and one iteration number are one step, whatever their time stamps"
              : fmt::format("steps: by time stamp, at most {} ms apart, prefill and decode apart, the lines of "
                            "a rank in their order; set SGLANG_LOG_FORWARD_ITERS=1 on the server to know it exactly",
                            options_.window_ms));

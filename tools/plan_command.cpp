@@ -63,8 +63,7 @@ Result<std::vector<std::int64_t>> parse_list(std::string_view option, const std:
     at = end + 1;
   }
   std::ranges::sort(values);
-  const auto repeated = std::ranges::unique(values);
-  values.erase(repeated.begin(), repeated.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
   if (values.size() > kMostListEntries)
     return unusable(fmt::format("{} has {} values: give at most {}", option, values.size(), kMostListEntries));
   return values;

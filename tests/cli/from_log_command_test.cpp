@@ -140,6 +140,16 @@ TEST_CASE("from-log: --missing says what a rank without a line is") {
   CHECK(with("idle").err.find("2 steps are without a line of some rank") != std::string::npos);
 }
 
+TEST_CASE("from-log: without DP attention every DP rank is a server of its own") {
+  constexpr const char* alone = "python3 -m sglang.launch_server --model-path M --tp 2 --dp 2";
+  const std::string log =
+      each_line(kTwoRanks, [](std::string line) { return line.replace(line.find(" TP"), 4, " TP0"); });
+  const Outcome first = from_log(log, {"--", alone});
+  CHECK(scenario_of(first).steps.at(0).tokens == std::vector<std::int64_t>{3});
+  CHECK(first.err.find("not placed: 2 lines (2, 3): without DP attention") != std::string::npos);
+  CHECK(scenario_of(from_log(log, {"--replica", "1", "--", alone})).steps.at(0).tokens == std::vector<std::int64_t>{4});
+}
+
 TEST_CASE("from-log: equal neighbours are one step that repeats") {
   std::string log;
   for (int second = 10; second < 20; second += 2)
@@ -217,6 +227,7 @@ TEST_CASE("from-log: what cannot be used is said in one line, with exit code 2")
   refused(from_log(kTwoRanks, {"--launch", "/no/such/file"}), "--launch");
   refused(from_log(kTwoRanks, {"--missing", "guess", "--", kLaunch}), "--missing takes one of");
   refused(from_log(kTwoRanks, {"--window", "0", "--", kLaunch}), "--window takes seconds");
+  refused(from_log(kTwoRanks, {"--replica", "0", "--", kLaunch}), "--replica 0: with DP attention");
   refused(from_log(kTwoRanks, {"--sglang", "pr1", "--", kLaunch}), "pr1");
   refused(from_log(kTwoRanks, {"--env", "x", "--", kLaunch}), "--env takes NAME=VALUE");
   for (const std::string lines : {"3", ":", "0:5", "5:4", "a:b"})

@@ -24,8 +24,7 @@ std::vector<double> different_values(const HeatMap& map) {
     for (const HeatCell& cell : row)
       if (cell.value) values.push_back(*cell.value);
   std::ranges::sort(values);
-  const auto repeated = std::ranges::unique(values);
-  values.erase(repeated.begin(), repeated.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
   return values;
 }
 
