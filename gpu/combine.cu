@@ -3,10 +3,10 @@
 
 namespace a2asim::gpu {
 
-int launch_combine_bfloat16(const LaunchArgs& args, int top_k, Stream stream);
-int launch_combine_float16(const LaunchArgs& args, int top_k, Stream stream);
-int launch_combine_float32(const LaunchArgs& args, int top_k, Stream stream);
-int launch_combine_float8_e4m3(const LaunchArgs& args, int top_k, Stream stream);
+int launch_combine_bfloat16(const LaunchArgs& args, int top_k, const CombineStart& how);
+int launch_combine_float16(const LaunchArgs& args, int top_k, const CombineStart& how);
+int launch_combine_float32(const LaunchArgs& args, int top_k, const CombineStart& how);
+int launch_combine_float8_e4m3(const LaunchArgs& args, int top_k, const CombineStart& how);
 
 namespace {
 
@@ -17,18 +17,31 @@ __global__ void meet_kernel(const __grid_constant__ LaunchArgs args) { meet_for_
 
 int launch_meet(const LaunchArgs& args, Stream stream) { return start({1, 256, stream, false}, meet_kernel, args); }
 
-int launch_combine(const LaunchArgs& args, NumberType type, int top_k, Stream stream) {
+namespace {
+
+int start_combine_of(const LaunchArgs& args, NumberType type, int top_k, const CombineStart& how) {
   switch (type) {
     case NumberType::bfloat16:
-      return launch_combine_bfloat16(args, top_k, stream);
+      return launch_combine_bfloat16(args, top_k, how);
     case NumberType::float16:
-      return launch_combine_float16(args, top_k, stream);
+      return launch_combine_float16(args, top_k, how);
     case NumberType::float32:
-      return launch_combine_float32(args, top_k, stream);
+      return launch_combine_float32(args, top_k, how);
     case NumberType::float8_e4m3:
-      return launch_combine_float8_e4m3(args, top_k, stream);
+      return launch_combine_float8_e4m3(args, top_k, how);
   }
   return cudaErrorInvalidValue;
+}
+
+}  // namespace
+
+int launch_combine(const LaunchArgs& args, NumberType type, int top_k, Stream stream) {
+  return start_combine_of(args, type, top_k, {stream, false});
+}
+
+int load_combine(const LaunchArgs& args, NumberType type, int top_k) {
+  const int meet = load(meet_kernel);
+  return meet != cudaSuccess ? meet : start_combine_of(args, type, top_k, {nullptr, true});
 }
 
 }  // namespace a2asim::gpu

@@ -143,6 +143,11 @@ __device__ inline void meet_for_combine(const LaunchArgs& args) {
   wait_for_peers(args, Round::combine);
 }
 
+struct CombineStart {
+  Stream stream = nullptr;
+  bool only_load = false;
+};
+
 // One block that waits for peers in other launches, ahead of the adding.
 int launch_meet(const LaunchArgs& args, Stream stream);
 
@@ -190,60 +195,56 @@ __global__ void __launch_bounds__(kMaxCombineThreads) combine_kernel(const __gri
 }
 
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
-int start_combine(const LaunchArgs& args, Stream stream) {
+int start_combine(const LaunchArgs& args, const CombineStart& how) {
   int vectors = 0;
   for (int i = 0; i < args.num_local_ranks; ++i) {
     vectors = max(vectors, args.ranks[i].combine_bytes_per_token / kWidth);
   }
   const int tokens = args.first_token[args.num_local_ranks];
   const auto kernel = combine_kernel<kType, kWidth, kPositions, kTree>;
+  if (how.only_load) return load(kernel);
   // More positions need more registers, so fewer threads.
   const int threads = threads_for(vectors, kPositions > 8 ? 256 : 448) + kWarpSize;
   const int resident = resident_blocks(kernel, threads);
   if (resident <= 0) return cudaErrorLaunchOutOfResources;
   if (args.has_remote_ranks != 0) {
-    // Kernels are loaded at first use, which may wait for all that run, and the one that meets waits for its peers: the
-    // adding kernel is loaded before it.
-    cudaFuncAttributes loaded;
-    const int load = cudaFuncGetAttributes(&loaded, kernel);
-    if (load != cudaSuccess) return load;
-    const int met = launch_meet(args, stream);
+    const int met = launch_meet(args, how.stream);
     if (met != cudaSuccess) return met;
   }
   const int adding = max(1, min(tokens, resident));
-  return start({adding + (args.has_remote_ranks != 0 ? 0 : 1), threads, stream, true}, kernel, args);
+  return start({adding + (args.has_remote_ranks != 0 ? 0 : 1), threads, how.stream, true}, kernel, args);
 }
 
 template <NumberType kType>
-int combine_of_type(const LaunchArgs& args, int top_k, Stream stream) {
+int combine_of_type(const LaunchArgs& args, int top_k, const CombineStart& how) {
   constexpr int element_bytes = 4 / Number<kType>::per_word;
   bool wide = true;
   for (int i = 0; i < args.num_local_ranks; ++i) wide = wide && args.ranks[i].combine_bytes_per_token % 16 == 0;
   if (!wide) {
-    return sums_as_tree(top_k) ? start_combine<kType, element_bytes, 32, true>(args, stream)
-                               : start_combine<kType, element_bytes, 32, false>(args, stream);
+    return sums_as_tree(top_k) ? start_combine<kType, element_bytes, 32, true>(args, how)
+                               : start_combine<kType, element_bytes, 32, false>(args, how);
   }
   if (!sums_as_tree(top_k)) {
-    return top_k <= 16 ? start_combine<kType, 16, 16, false>(args, stream)
-                       : start_combine<kType, 16, 32, false>(args, stream);
+    return top_k <= 16 ? start_combine<kType, 16, 16, false>(args, how)
+                       : start_combine<kType, 16, 32, false>(args, how);
   }
   switch (top_k) {
     case 1:
-      return start_combine<kType, 16, 1, true>(args, stream);
+      return start_combine<kType, 16, 1, true>(args, how);
     case 2:
-      return start_combine<kType, 16, 2, true>(args, stream);
+      return start_combine<kType, 16, 2, true>(args, how);
     case 4:
-      return start_combine<kType, 16, 4, true>(args, stream);
+      return start_combine<kType, 16, 4, true>(args, how);
     case 6:
-      return start_combine<kType, 16, 6, true>(args, stream);
+      return start_combine<kType, 16, 6, true>(args, how);
     case 8:
-      return start_combine<kType, 16, 8, true>(args, stream);
+      return start_combine<kType, 16, 8, true>(args, how);
     case 10:
-      return start_combine<kType, 16, 10, true>(args, stream);
+      return start_combine<kType, 16, 10, true>(args, how);
     case 16:
-      return start_combine<kType, 16, 16, true>(args, stream);
+      return start_combine<kType, 16, 16, true>(args, how);
     case 22:
-      return start_combine<kType, 16, 22, true>(args, stream);
+      return start_combine<kType, 16, 22, true>(args, how);
     default:
       return cudaErrorInvalidValue;  // no other has the shape of a tree
   }

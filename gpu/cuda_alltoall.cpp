@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 
+#include "gpu/group/process_group.h"
 #include "gpu/launch.h"
 
 namespace a2asim::gpu {
@@ -58,52 +59,74 @@ CudaAllToAll::~CudaAllToAll() {
 
 Result<std::unique_ptr<CudaAllToAll>> CudaAllToAll::create(std::span<const AllToAllConfig> configs,
                                                            const CudaOptions& options) {
+  std::unique_ptr<CudaAllToAll> made(new CudaAllToAll);
+  made->guard_ = options.guard;
+  made->timeout_ = options.timeout;
+  made->group_ = options.group;
+  made->alone_ = options.alone;
+  std::vector<Place> places;
+  auto ok = made->check_options(configs, options, places);
+  if (ok = made->agreed(ok); !ok) return tl::unexpected(ok.error());
+  ok = made->set_up_places(options, places);
+  if (ok) ok = made->set_up_devices(options);
+  if (ok = made->agreed(ok); !ok) return tl::unexpected(ok.error());
+  return made;
+}
+
+Result<void> CudaAllToAll::check_options(std::span<const AllToAllConfig> configs, const CudaOptions& options,
+                                         std::vector<Place>& places) {
   if (configs.empty() || options.devices.empty()) {
     return fail(ErrorKind::bad_input, "an all-to-all needs a configuration and a device");
   }
   if (auto ok = usable_devices(); !ok) return tl::unexpected(ok.error());
-  std::unique_ptr<CudaAllToAll> made(new CudaAllToAll);
-  made->configs_.assign(configs.begin(), configs.end());
-  if (auto ok = validate(configs[0]); !ok) return tl::unexpected(ok.error());
-  if (configs.size() == 1) made->configs_.assign(static_cast<std::size_t>(configs[0].ep_size), configs[0]);
-  if (auto ok = check_alike(made->configs_); !ok) return tl::unexpected(ok.error());
-  made->guard_ = options.guard;
-  made->timeout_ = options.timeout;
-  made->local_ranks_ = options.local_ranks;
-  const auto world = static_cast<int>(made->configs_.size());
-  if (made->local_ranks_.empty()) {
-    made->local_ranks_.resize(made->configs_.size());
-    std::iota(made->local_ranks_.begin(), made->local_ranks_.end(), 0);
-  }
-  for (const int rank : made->local_ranks_) {
+  configs_.assign(configs.begin(), configs.end());
+  if (auto ok = validate(configs[0]); !ok) return ok;
+  if (configs.size() == 1) configs_.assign(static_cast<std::size_t>(configs[0].ep_size), configs[0]);
+  if (auto ok = check_alike(configs_); !ok) return ok;
+  const int world = static_cast<int>(configs_.size());
+  for (const int rank : options.local_ranks) {
     if (rank >= 0 && rank < world) continue;
     return fail(ErrorKind::bad_input, "local rank " + number(rank) + " is not in 0.." + number(world - 1));
   }
-  if (auto ok = made->set_up_devices(options); !ok) return tl::unexpected(ok.error());
-  return made;
+  auto described = describe_places(options.devices);
+  if (!described) return tl::unexpected(described.error());
+  places = std::move(*described);
+  return {};
+}
+
+// Who lives where, and the slices. With a group all processes take the same steps here.
+Result<void> CudaAllToAll::set_up_places(const CudaOptions& options, std::span<const Place> own) {
+  auto placement = exchange_places(own, group_);
+  if (!placement) return tl::unexpected(placement.error());
+  placement_ = std::move(*placement);
+  std::vector<int> driven = options.local_ranks;
+  if (driven.empty()) {
+    driven.resize(configs_.size());
+    std::iota(driven.begin(), driven.end(), 0);
+  }
+  for (const int rank : driven) {
+    const std::size_t place = placement_.place_of_rank(static_cast<std::size_t>(rank), configs_.size());
+    if (placement_.is_local(place)) local_ranks_.push_back(rank);
+  }
+  std::vector<SymmetricSlices::Slice> wanted;
+  for (const AllToAllConfig& config : configs_)
+    wanted.push_back({config.workspace_bytes(), config.layout().payload_data});
+  auto slices = SymmetricSlices::create(wanted, placement_, options.peer_memory, group_);
+  if (!slices) return tl::unexpected(slices.error());
+  slices_ = std::move(*slices);
+  return {};
 }
 
 Result<void> CudaAllToAll::set_up_devices(const CudaOptions& options) {
-  const std::size_t world = configs_.size();
-  const std::size_t count = options.devices.size();
-  std::vector<SymmetricSlices::Slice> wanted;
-  for (std::size_t rank = 0; rank < world; ++rank) {
-    place_of_rank_.push_back(rank * count / world);
-    device_of_rank_.push_back(options.devices[place_of_rank_.back()]);
-    wanted.push_back({configs_[rank].workspace_bytes(), configs_[rank].layout().payload_data, device_of_rank_.back()});
-  }
-  auto slices = SymmetricSlices::create(wanted);
-  if (!slices) return tl::unexpected(slices.error());
-  slices_ = std::move(*slices);
   staging_.resize(local_ranks_.size());
   plans_.resize(local_ranks_.size());
-  for (std::size_t place = 0; place < count; ++place) {
+  for (std::size_t place = 0; place < options.devices.size(); ++place) {
     const int id = options.devices[place];
     Device device;
     device.id = id;
+    device.local_place = place;
     for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
-      const std::size_t home = place_of_rank_[static_cast<std::size_t>(local_ranks_[local])];
-      if (home == place && is_active(local)) device.local.push_back(local);
+      if (local_place_of(local_ranks_[local]) == place && is_active(local)) device.local.push_back(local);
     }
     if (auto ok = cuda_result(cudaSetDevice(id), "cudaSetDevice"); !ok) return ok;
     cudaStream_t stream = nullptr;
@@ -120,6 +143,13 @@ Result<void> CudaAllToAll::set_up_devices(const CudaOptions& options) {
   }
   return {};
 }
+
+std::size_t CudaAllToAll::local_place_of(int rank) const {
+  return placement_.place_of_rank(static_cast<std::size_t>(rank), configs_.size()) - placement_.first_local;
+}
+
+// What any process met is everybody's: they stay in step, and nobody waits for one that has given up.
+Result<void> CudaAllToAll::agreed(const Result<void>& own) { return group_ == nullptr ? own : group_->agree(own); }
 
 const AllToAllConfig& CudaAllToAll::config_of(std::size_t local) const {
   return configs_[static_cast<std::size_t>(local_ranks_[local])];
@@ -171,7 +201,7 @@ Result<void> CudaAllToAll::reserve_staging(std::size_t local, std::int64_t token
   std::int64_t bytes =
       staged(capacity * config.top_k * 4) + staged(capacity * config.combine_bytes_per_token()) + staged(route_bytes);
   for (const std::int64_t payload : config.payload_bytes_per_token) bytes += staged(capacity * payload);
-  const int id = device_of_rank_[static_cast<std::size_t>(local_ranks_[local])];
+  const int id = device_of(local_ranks_[local]);
   if (auto ok = cuda_result(cudaSetDevice(id), "cudaSetDevice"); !ok) return ok;
   graphs_.clear();
   staging = {};
@@ -194,7 +224,7 @@ Result<void> CudaAllToAll::reserve_staging(std::size_t local, std::int64_t token
 
 Result<void> CudaAllToAll::stage_rank(std::size_t local, const DispatchInput& input) {
   if (auto ok = reserve_staging(local, input.local_num_tokens); !ok) return ok;
-  const int id = device_of_rank_[static_cast<std::size_t>(local_ranks_[local])];
+  const int id = device_of(local_ranks_[local]);
   if (auto ok = cuda_result(cudaSetDevice(id), "cudaSetDevice"); !ok) return ok;
   const auto copy = [&](const void* to, std::span<const std::byte> from) -> Result<void> {
     if (from.empty()) return {};
@@ -234,7 +264,9 @@ LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) con
   args.state = reinterpret_cast<DeviceState*>(device.state.get());
   std::uint64_t here = 0, awaited = 0;
   std::fill(std::begin(args.local_index), std::end(args.local_index), static_cast<std::int8_t>(-1));
-  for (std::size_t rank = 0; rank < configs_.size(); ++rank) args.slices[rank] = slices_.slice(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < configs_.size(); ++rank) {
+    args.slices[rank] = slices_.slice(static_cast<int>(rank), device.local_place);
+  }
   for (const std::size_t local : device.local) {
     RankArgs& rank = args.ranks[args.num_local_ranks++];
     rank = rank_args(config_of(local), local_ranks_[local], plans_[local], staging_[local].at);
@@ -248,6 +280,12 @@ LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) con
   }
   const std::uint64_t world = args.ep_size == kMaxRanks ? ~std::uint64_t{0} : (std::uint64_t{1} << args.ep_size) - 1;
   args.has_remote_ranks = (awaited & world & ~here) != 0 ? 1 : 0;
+  if (alone_) {
+    // The others' slices here are boxes that somebody empties. To the kernels they are ranks of this launch.
+    args.has_remote_ranks = 0;
+    args.guard = 0;
+    std::replace(std::begin(args.local_index), std::end(args.local_index), std::int8_t{-1}, std::int8_t{0});
+  }
   return args;
 }
 
@@ -263,7 +301,16 @@ Result<void> CudaAllToAll::on_each_device(const char* what, const Launch& launch
   return {};
 }
 
+// A kernel is loaded at its first use, which may wait for all that run on any device. Where launches wait for each
+// other, every device therefore has its kernels before the first one starts.
+template <class Load>
+Result<void> CudaAllToAll::load_on_each_device(const Load& load) {
+  if (devices_.size() < 2 && group_ == nullptr) return {};
+  return on_each_device("loading kernels", load);
+}
+
 Result<void> CudaAllToAll::enqueue_dispatch() {
+  if (auto ok = load_on_each_device([](const Device&) -> Result<int> { return load_dispatch(); }); !ok) return ok;
   return on_each_device("launching dispatch", [&](const Device& device) -> Result<int> {
     return launch_dispatch(launch_args(device, false), device.stream.get());
   });
@@ -302,9 +349,13 @@ Result<void> CudaAllToAll::enqueue_combine() {
   if (configs_[0].combine_type == DataType::opaque) {
     return fail(ErrorKind::bad_input, "opaque rows have no numbers for experts or combine");
   }
+  const auto type = static_cast<NumberType>(configs_[0].combine_type);
+  const int top_k = configs_[0].top_k;
+  auto loaded = load_on_each_device(
+      [&](const Device& device) -> Result<int> { return load_combine(launch_args(device, true), type, top_k); });
+  if (!loaded) return loaded;
   return on_each_device("launching combine", [&](const Device& device) -> Result<int> {
-    return launch_combine(launch_args(device, true), static_cast<NumberType>(configs_[0].combine_type),
-                          configs_[0].top_k, device.stream.get());
+    return launch_combine(launch_args(device, true), type, top_k, device.stream.get());
   });
 }
 
@@ -331,9 +382,10 @@ Result<void> CudaAllToAll::finish() {
 Result<void> CudaAllToAll::dispatch(std::span<const DispatchInput> inputs) {
   auto ok = expect(Phase::idle, "dispatch");
   if (ok) ok = stage(inputs);
-  if (ok) ok = enqueue_dispatch();
+  if (ok = agreed(ok); !ok) return ok;
+  ok = enqueue_dispatch();
   if (ok) ok = finish();
-  if (ok) phase_ = Phase::dispatched;
+  if (ok = agreed(ok); ok) phase_ = Phase::dispatched;
   return ok;
 }
 
@@ -351,7 +403,17 @@ Result<void> CudaAllToAll::experts(const ExpertPayloads& payloads) {
 
 Result<void> CudaAllToAll::combine(std::span<const std::int64_t> runtime_max_tokens_per_rank,
                                    std::vector<std::vector<std::byte>>& outputs) {
-  if (auto ok = expect(Phase::dispatched, "combine"); !ok) return ok;
+  auto ok = expect(Phase::dispatched, "combine");
+  if (ok) ok = plan_combine(runtime_max_tokens_per_rank);
+  if (ok = agreed(ok); !ok) return ok;
+  ok = enqueue_combine();
+  if (ok) ok = finish();
+  ok = agreed(ok);
+  if (phase_ != Phase::broken) phase_ = Phase::idle;
+  return ok ? read_outputs(outputs) : ok;
+}
+
+Result<void> CudaAllToAll::plan_combine(std::span<const std::int64_t> runtime_max_tokens_per_rank) {
   if (runtime_max_tokens_per_rank.size() != local_ranks_.size()) {
     return fail(ErrorKind::bad_input, "combine needs one runtime_max_tokens_per_rank for each local rank");
   }
@@ -361,10 +423,7 @@ Result<void> CudaAllToAll::combine(std::span<const std::int64_t> runtime_max_tok
     if (auto ok = check_combine(config_of(local), local_ranks_[local], runtime_max); !ok) return ok;
     plans_[local].combine_runtime_max_tokens_per_rank = runtime_max;
   }
-  auto ok = enqueue_combine();
-  if (ok) ok = finish();
-  if (phase_ != Phase::broken) phase_ = Phase::idle;
-  return ok ? read_outputs(outputs) : ok;
+  return {};
 }
 
 Result<void> CudaAllToAll::read_outputs(std::vector<std::vector<std::byte>>& outputs) const {
@@ -391,11 +450,18 @@ Result<std::vector<std::byte>> CudaAllToAll::read_slice(int rank) {
 }
 
 Result<void> CudaAllToAll::poison(std::byte value) {
+  if (auto ok = agreed({}); !ok) return ok;  // nobody still reads or writes
+  auto ok = poison_own(value);
+  return agreed(ok);
+}
+
+Result<void> CudaAllToAll::poison_own(std::byte value) {
   for (std::size_t rank = 0; rank < configs_.size(); ++rank) {
+    if (!slices_.is_local(static_cast<int>(rank))) continue;
     const std::int64_t from = configs_[rank].layout().payload_data;
     std::byte* slice = slices_.slice(static_cast<int>(rank));
     const auto bytes = static_cast<std::size_t>(slices_.slice_bytes(static_cast<int>(rank)) - from);
-    if (auto ok = cuda_result(cudaSetDevice(device_of_rank_[rank]), "cudaSetDevice"); !ok) return ok;
+    if (auto ok = cuda_result(cudaSetDevice(device_of(static_cast<int>(rank))), "cudaSetDevice"); !ok) return ok;
     if (auto ok = cuda_result(cudaMemset(slice + from, static_cast<int>(value), bytes), "poisoning"); !ok) return ok;
     if (auto ok = cuda_result(cudaDeviceSynchronize(), "poisoning"); !ok) return ok;
   }

@@ -1,8 +1,12 @@
 // AllToAll of model/alltoall.h on CUDA devices: the open-this-first file of gpu/.
 //
 // All ranks of one process are driven together: one launch a device serves the ranks that live there, on one stream a
-// device. Ranks are spread over options.devices in equal consecutive blocks; with one device all share it. Results are
-// the simulator's, byte for byte: slots in token order, the same reduction order.
+// device. Ranks are spread over options.devices, with options.group over the devices of all processes, in equal
+// consecutive blocks; with one device all share it. Results are the simulator's, byte for byte: slots in token order,
+// the same reduction order.
+//
+// With a group every process makes the same calls; dispatch, combine, capture and replay fail in all of them if they
+// fail in one, with what each of them found.
 //
 // Differences from FlashInfer: input that cannot be right is refused before anything is written (rank_plan.h); every
 // wait ends after options.timeout with an error that says who waits for whom; and with options.guard each rank's R,
@@ -23,9 +27,14 @@
 namespace a2asim::gpu {
 
 struct CudaOptions {
-  std::vector<int> devices = {0};  // a device named twice counts as two: separate launches that meet by flags
-  // Ranks driven by this object; empty: all. Others are peers that somebody else drives, or nobody (a missing rank).
+  // Of this process. A device named twice counts as two: separate launches that meet by flags.
+  std::vector<int> devices = {0};
+  // Ranks that anybody drives; empty: all. This process drives those of them that live on its devices. Others are peers
+  // that nobody drives (a missing rank).
   std::vector<int> local_ranks;
+  bool alone = false;  // ranks driven by others are neither told nor awaited: somebody else carries their rows
+  ProcessGroup* group = nullptr;  // the other processes; must outlive the all-to-all
+  PeerMemory peer_memory = PeerMemory::automatic;
   bool guard = true;
   std::chrono::milliseconds timeout{10'000};
 };
@@ -68,11 +77,19 @@ class CudaAllToAll final : public AllToAll {
   Result<void> enqueue_experts(const ExpertPayloads& payloads);
   Result<void> enqueue_combine();
   Result<void> finish();
+  Result<void> read_outputs(std::vector<std::vector<std::byte>>& outputs) const;
+  const StagedRank& staged_rank(std::size_t local) const { return staging_[local].at; }
+  // How the devices reach each other's memory, in words.
+  const std::string& peer_memory() const { return slices_.region().words(); }
+  int world_size() const { return static_cast<int>(configs_.size()); }
+  bool is_home_of(int rank) const { return slices_.is_local(rank); }
+  std::byte* slice(int rank) const { return slices_.slice(rank); }
   Stream stream(int device_index) const { return devices_[static_cast<std::size_t>(device_index)].stream.get(); }
 
  private:
   struct Device {
     int id = 0;
+    std::size_t local_place = 0;
     std::vector<std::size_t> local;  // indices into local_ranks_ of the active ranks that live here
     OwnedStream stream;
     DeviceMemory state;  // DeviceState
@@ -90,20 +107,31 @@ class CudaAllToAll final : public AllToAll {
   enum class Phase { idle, dispatched, broken };
 
   CudaAllToAll() = default;
+  Result<void> check_options(std::span<const AllToAllConfig> configs, const CudaOptions& options,
+                             std::vector<Place>& places);
+  Result<void> set_up_places(const CudaOptions& options, std::span<const Place> own);
   Result<void> set_up_devices(const CudaOptions& options);
+  Result<void> agreed(const Result<void>& own);
   const AllToAllConfig& config_of(std::size_t local) const;
   bool is_active(std::size_t local) const;
+  std::size_t local_place_of(int rank) const;  // of a rank that lives here: index into devices_
+  int device_of(int rank) const { return devices_[local_place_of(rank)].id; }
   Result<void> expect(Phase phase, const char* call) const;
   Result<std::vector<RankPlan>> check_inputs(std::span<const DispatchInput> inputs) const;
   Result<void> reserve_staging(std::size_t local, std::int64_t tokens);
   Result<void> stage_rank(std::size_t local, const DispatchInput& input);
+  Result<void> plan_combine(std::span<const std::int64_t> runtime_max_tokens_per_rank);
+  Result<void> poison_own(std::byte value);
   LaunchArgs launch_args(const Device& device, bool for_combine) const;
   Result<void> enqueue_sequence(std::int32_t invalid_expert_id, const ExpertPayloads& payloads);
   Result<std::vector<OwnedGraphExec>> record_graphs(const Capture& record);
-  Result<void> replay_captured(const std::vector<GraphId>& ids, const Capture& record);
+  Result<void> capture_own(std::span<const DispatchInput> inputs, std::int32_t invalid_expert_id,
+                           const ExpertPayloads& payloads);
+  Result<void> prepare_graphs(const std::vector<GraphId>& ids, const Capture& record);
+  Result<void> launch_graphs(const std::vector<GraphId>& ids);
+  Result<void> prepare_replay(std::span<const GraphId> graphs, std::span<const DispatchInput> inputs);
   Result<std::vector<RankPlan>> replay_plans(std::span<const GraphId> graphs,
                                              std::span<const DispatchInput> inputs) const;
-  Result<void> read_outputs(std::vector<std::vector<std::byte>>& outputs) const;
   // What the kernels of a device left in its DeviceState, as an error; clears it.
   Result<void> report(Device& device);
   Error timeout_error(const Device& device, const DeviceState& state) const;
@@ -111,11 +139,14 @@ class CudaAllToAll final : public AllToAll {
   Error bad_expert_error(const Device& device, const DeviceState& state) const;
   template <class Launch>
   Result<void> on_each_device(const char* what, const Launch& launch);
+  template <class Load>
+  Result<void> load_on_each_device(const Load& load);
 
   std::vector<AllToAllConfig> configs_;  // by rank
   std::vector<int> local_ranks_;
-  std::vector<std::size_t> place_of_rank_;  // index into devices_
-  std::vector<int> device_of_rank_;         // CUDA ordinal
+  Placement placement_;
+  ProcessGroup* group_ = nullptr;
+  bool alone_ = false;
   bool guard_ = true;
   std::chrono::milliseconds timeout_{0};
   SymmetricSlices slices_;

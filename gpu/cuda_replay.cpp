@@ -16,8 +16,7 @@ void CudaAllToAll::set_active_rank_mask(std::uint64_t mask) {
   graphs_.clear();
   for (Device& device : devices_) device.local.clear();
   for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
-    const std::size_t place = place_of_rank_[static_cast<std::size_t>(local_ranks_[local])];
-    if (is_active(local)) devices_[place].local.push_back(local);
+    if (is_active(local)) devices_[local_place_of(local_ranks_[local])].local.push_back(local);
   }
 }
 
@@ -51,6 +50,12 @@ Result<std::vector<OwnedGraphExec>> CudaAllToAll::record_graphs(const Capture& r
     if (recorded) recorded = cuda_result(cudaGraphInstantiate(&exec, captured[i], 0), "instantiating a graph");
     cudaGraphDestroy(captured[i]);
     graphs.emplace_back(exec);
+    // Its first launch would do this, and may wait for what runs; by then another device's launch may wait for this
+    // one.
+    if (recorded && devices_.size() > 1) {
+      recorded = cuda_result(cudaGraphUpload(exec, devices_[i].stream.get()), "uploading a graph");
+      if (recorded) recorded = cuda_result(cudaStreamSynchronize(devices_[i].stream.get()), "uploading a graph");
+    }
   }
   if (!recorded) return tl::unexpected(recorded.error());
   return graphs;
@@ -58,12 +63,19 @@ Result<std::vector<OwnedGraphExec>> CudaAllToAll::record_graphs(const Capture& r
 
 Result<GraphId> CudaAllToAll::capture(std::span<const DispatchInput> inputs, std::int32_t invalid_expert_id,
                                       const ExpertPayloads& payloads) {
-  if (auto ok = expect(Phase::idle, "capture"); !ok) return tl::unexpected(ok.error());
+  const auto ok = agreed(capture_own(inputs, invalid_expert_id, payloads));
+  if (!ok) return tl::unexpected(ok.error());
+  return static_cast<GraphId>(captures_.size() - 1);
+}
+
+Result<void> CudaAllToAll::capture_own(std::span<const DispatchInput> inputs, std::int32_t invalid_expert_id,
+                                       const ExpertPayloads& payloads) {
+  if (auto ok = expect(Phase::idle, "capture"); !ok) return ok;
   auto plans = check_inputs(inputs);
   if (!plans) return tl::unexpected(plans.error());
   for (std::size_t local = 0; local < plans->size(); ++local) {
     if (!is_active(local)) continue;
-    if (auto ok = reserve_staging(local, (*plans)[local].num_tokens); !ok) return tl::unexpected(ok.error());
+    if (auto ok = reserve_staging(local, (*plans)[local].num_tokens); !ok) return ok;
   }
   Capture record{*plans, invalid_expert_id, payloads};
   plans_ = *plans;
@@ -72,15 +84,18 @@ Result<GraphId> CudaAllToAll::capture(std::span<const DispatchInput> inputs, std
   const auto id = static_cast<GraphId>(captures_.size());
   captures_.push_back(std::move(record));
   graphs_[std::vector<GraphId>(local_ranks_.size(), id)] = std::move(*graphs);
-  return id;
+  return {};
 }
 
-Result<void> CudaAllToAll::replay_captured(const std::vector<GraphId>& ids, const Capture& record) {
-  if (!graphs_.contains(ids)) {
-    auto graphs = record_graphs(record);
-    if (!graphs) return tl::unexpected(graphs.error());
-    graphs_[ids] = std::move(*graphs);
-  }
+Result<void> CudaAllToAll::prepare_graphs(const std::vector<GraphId>& ids, const Capture& record) {
+  if (graphs_.contains(ids)) return {};
+  auto graphs = record_graphs(record);
+  if (!graphs) return tl::unexpected(graphs.error());
+  graphs_[ids] = std::move(*graphs);
+  return {};
+}
+
+Result<void> CudaAllToAll::launch_graphs(const std::vector<GraphId>& ids) {
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     if (auto ok = cuda_result(cudaSetDevice(devices_[i].id), "cudaSetDevice"); !ok) return ok;
     const int code = cudaGraphLaunch(graphs_[ids][i].get(), devices_[i].stream.get());
@@ -117,9 +132,29 @@ Result<std::vector<RankPlan>> CudaAllToAll::replay_plans(std::span<const GraphId
 
 Result<void> CudaAllToAll::replay(std::span<const GraphId> graphs, std::span<const DispatchInput> inputs,
                                   std::vector<std::vector<std::byte>>& outputs) {
-  if (auto ok = expect(Phase::idle, "replay"); !ok) return ok;
+  // Where no local rank replays, ranks of other processes may: these run what was captured last, with their own sizes.
   const auto captured = std::find_if(graphs.begin(), graphs.end(), [](GraphId id) { return id != kEager; });
-  if (captured == graphs.end()) {
+  const bool all_captured = std::find(graphs.begin(), graphs.end(), kEager) == graphs.end();
+  const std::vector<GraphId> ids(graphs.begin(), graphs.end());
+  auto ok = prepare_replay(graphs, inputs);
+  const bool any_captured = captured != graphs.end();
+  const Capture* record = !ok            ? nullptr
+                          : any_captured ? &captures_[static_cast<std::size_t>(*captured)]
+                                         : &captures_.back();
+  // An eager rank makes the same calls with the same constants.
+  const bool by_graph = any_captured && all_captured;
+  if (ok && by_graph) ok = prepare_graphs(ids, *record);
+  if (ok = agreed(ok); !ok) return ok;
+  ok = by_graph ? launch_graphs(ids) : enqueue_sequence(record->invalid_expert_id, record->payloads);
+  if (ok) ok = finish();
+  ok = agreed(ok);
+  return ok ? read_outputs(outputs) : ok;
+}
+
+Result<void> CudaAllToAll::prepare_replay(std::span<const GraphId> graphs, std::span<const DispatchInput> inputs) {
+  if (auto ok = expect(Phase::idle, "replay"); !ok) return ok;
+  const bool any_captured = std::any_of(graphs.begin(), graphs.end(), [](GraphId id) { return id != kEager; });
+  if (captures_.empty() || (!any_captured && group_ == nullptr)) {
     return fail(ErrorKind::bad_input, "replay: no rank replays a graph; call dispatch and the rest instead");
   }
   auto plans = replay_plans(graphs, inputs);
@@ -129,13 +164,7 @@ Result<void> CudaAllToAll::replay(std::span<const GraphId> graphs, std::span<con
     if (auto ok = stage_rank(local, inputs[local]); !ok) return ok;
   }
   plans_ = std::move(*plans);
-  // An eager rank makes the same calls with the same constants.
-  const Capture& record = captures_[static_cast<std::size_t>(*captured)];
-  const bool all_captured = std::find(graphs.begin(), graphs.end(), kEager) == graphs.end();
-  auto ok = all_captured ? replay_captured({graphs.begin(), graphs.end()}, record)
-                         : enqueue_sequence(record.invalid_expert_id, record.payloads);
-  if (ok) ok = finish();
-  return ok ? read_outputs(outputs) : ok;
+  return {};
 }
 
 }  // namespace a2asim::gpu

@@ -283,6 +283,13 @@ __global__ void finish_dispatch_kernel(const __grid_constant__ LaunchArgs args) 
 
 }  // namespace
 
+int load_dispatch() {
+  const int route = load(route_kernel);
+  const int send = load(send_kernel);
+  const int finish = load(finish_dispatch_kernel);
+  return route != cudaSuccess ? route : send != cudaSuccess ? send : finish;
+}
+
 int launch_dispatch(const LaunchArgs& args, Stream stream) {
   int most_tokens = 0, most_vectors = 0;
   for (int i = 0; i < args.num_local_ranks; ++i) {

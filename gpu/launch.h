@@ -120,6 +120,9 @@ int launch_dispatch(const LaunchArgs& args, Stream stream);
 int launch_sanitize(const LaunchArgs& args, const SanitizeArgs& sanitize, Stream stream);
 int launch_experts(const LaunchArgs& args, const ExpertArgs* experts_by_local_rank, Stream stream);
 int launch_combine(const LaunchArgs& args, NumberType type, int top_k, Stream stream);
+// Bring the kernels of the next such launch onto the current device, without running anything.
+int load_dispatch();
+int load_combine(const LaunchArgs& args, NumberType type, int top_k);
 // An empty kernel: what a launch costs.
 int launch_nothing(Stream stream);
 

@@ -44,6 +44,12 @@ int start(const LaunchShape& shape, void (*kernel)(Parameters...), const Argumen
   return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
+template <class... Parameters>
+int load(void (*kernel)(Parameters...)) {
+  cudaFuncAttributes loaded;
+  return cudaFuncGetAttributes(&loaded, kernel);
+}
+
 inline int multiprocessors() { return device_attribute(cudaDevAttrMultiProcessorCount); }
 
 // How many blocks of this kernel the current device holds at once.

@@ -1,9 +1,10 @@
 #include "gpu/symmetric_slices.h"
 
 #include <algorithm>
-#include <map>
+#include <cstring>
 #include <string>
 
+#include "gpu/group/process_group.h"
 #include "gpu/launch.h"
 #include "model/workspace.h"
 
@@ -14,77 +15,94 @@ constexpr std::int64_t kRedZone_bytes = 64 * 1024;
 constexpr int kRedZoneByte = 0xa5;
 constexpr std::int64_t kRowAlignment_bytes = 4096;
 
-Result<void> allow_peer_access(std::span<const int> devices) {
-  for (const int from : devices) {
-    for (const int to : devices) {
-      if (from == to) continue;
-      int possible = 0;
-      if (auto ok = cuda_result(cudaDeviceCanAccessPeer(&possible, from, to), "cudaDeviceCanAccessPeer"); !ok)
-        return ok;
-      if (possible == 0) {
-        return fail(ErrorKind::runtime_error, "CUDA: device " + std::to_string(from) + " cannot access device " +
-                                                  std::to_string(to) +
-                                                  "; use devices linked by NVLink or PCIe peer access");
-      }
-      if (auto ok = cuda_result(cudaSetDevice(from), "cudaSetDevice"); !ok) return ok;
-      const int code = cudaDeviceEnablePeerAccess(to, 0);
-      if (code == cudaErrorPeerAccessAlreadyEnabled) {
-        static_cast<void>(cudaGetLastError());
-      } else if (auto ok = cuda_result(code, "cudaDeviceEnablePeerAccess"); !ok) {
-        return ok;
-      }
-    }
-  }
-  return {};
-}
-
 // Header and slice become zero, the red zone behind them its pattern.
-Result<void> clear(std::byte* from, std::byte* red_zone) {
+Result<void> clear_slice(std::byte* from, std::byte* red_zone) {
   const int zeroed = cudaMemset(from, 0, static_cast<std::size_t>(red_zone - from));
   if (auto ok = cuda_result(zeroed, "clearing the workspace"); !ok) return ok;
   return cuda_result(cudaMemset(red_zone, kRedZoneByte, kRedZone_bytes), "marking a red zone");
 }
 
+// Sizes as the process says that has the rank: others may be mistaken, and must not write where nothing is.
+Result<std::vector<SymmetricSlices::Slice>> exchange_sizes(std::span<const SymmetricSlices::Slice> own,
+                                                           const Placement& placement, ProcessGroup* group) {
+  std::vector<SymmetricSlices::Slice> sizes(own.begin(), own.end());
+  if (group == nullptr) return sizes;
+  const auto all = group->all_gather(std::string(reinterpret_cast<const char*>(own.data()), own.size_bytes()));
+  if (!all) return tl::unexpected(all.error());
+  for (std::size_t process = 0; process < all->size(); ++process) {
+    const std::size_t ranks = (*all)[process].size() / sizeof(SymmetricSlices::Slice);
+    if (ranks == own.size()) continue;
+    return fail(ErrorKind::runtime_error, "process " + std::to_string(process) + " has ep_size " +
+                                              std::to_string(ranks) + ", process " + std::to_string(placement.process) +
+                                              " has " + std::to_string(own.size()));
+  }
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    const Place& home = placement.places[placement.place_of_rank(rank, sizes.size())];
+    const std::string& bytes = (*all)[static_cast<std::size_t>(home.process)];
+    std::memcpy(&sizes[rank], bytes.data() + rank * sizeof sizes[rank], sizeof sizes[rank]);
+  }
+  return sizes;
+}
+
 }  // namespace
 
-Result<SymmetricSlices> SymmetricSlices::create(std::span<const Slice> slices) {
+Result<SymmetricSlices> SymmetricSlices::create(std::span<const Slice> slices, const Placement& placement,
+                                                PeerMemory wanted, ProcessGroup* group) {
+  const auto sizes = exchange_sizes(slices, placement, group);
+  if (!sizes) return tl::unexpected(sizes.error());
   SymmetricSlices made;
-  made.slices_.resize(slices.size());
-  std::map<int, std::vector<std::size_t>> ranks_of;
-  for (std::size_t rank = 0; rank < slices.size(); ++rank) {
-    made.slice_bytes_.push_back(slices[rank].bytes);
-    made.padded_bytes_ = std::max(made.padded_bytes_, align_up(slices[rank].bytes, kRowAlignment_bytes));
-    ranks_of[slices[rank].device].push_back(rank);
+  made.placement_ = placement;
+  for (const Slice& size : *sizes) {
+    made.slice_bytes_.push_back(size.bytes);
+    made.padded_bytes_ = std::max(made.padded_bytes_, align_up(size.bytes, kRowAlignment_bytes));
   }
-  std::vector<int> devices;
-  for (const auto& entry : ranks_of) devices.push_back(entry.first);
-  if (auto ok = allow_peer_access(devices); !ok) return tl::unexpected(ok.error());
-
   const auto header_bytes = static_cast<std::int64_t>(sizeof(SliceHeader));
   const std::int64_t pitch = kRowAlignment_bytes + header_bytes + made.padded_bytes_ + kRedZone_bytes;
   static_assert(sizeof(SliceHeader) % kRowAlignment_bytes == 0 && kRedZone_bytes % kRowAlignment_bytes == 0);
-  for (const auto& [device, ranks] : ranks_of) {
-    if (auto ok = cuda_result(cudaSetDevice(device), "cudaSetDevice"); !ok) return tl::unexpected(ok.error());
-    auto memory = allocate_device(pitch * static_cast<std::int64_t>(ranks.size()));
-    if (!memory) return tl::unexpected(memory.error());
-    std::byte* at = memory->get();
-    for (const std::size_t rank : ranks) {
-      const std::int64_t payload_data = slices[rank].payload_data;
-      made.slices_[rank] = at + header_bytes + (align_up(payload_data, kRowAlignment_bytes) - payload_data);
-      if (auto ok = clear(at, made.slices_[rank] + made.padded_bytes_); !ok) return tl::unexpected(ok.error());
-      at += pitch;
-    }
-    made.allocations_.push_back(std::move(*memory));
-    if (auto ok = cuda_result(cudaDeviceSynchronize(), "clearing the workspace"); !ok)
-      return tl::unexpected(ok.error());
+  std::vector<std::int64_t> ranks_at(placement.places.size(), 0);
+  for (std::size_t rank = 0; rank < sizes->size(); ++rank) {
+    const std::int64_t start = pitch * ranks_at[placement.place_of_rank(rank, sizes->size())]++;
+    const std::int64_t payload_data = (*sizes)[rank].payload_data;
+    made.pitch_start_bytes_.push_back(start);
+    made.offset_bytes_.push_back(start + header_bytes + align_up(payload_data, kRowAlignment_bytes) - payload_data);
   }
+  const std::int64_t most = *std::max_element(ranks_at.begin(), ranks_at.end());
+  auto region = PeerRegion::create(placement, pitch * most, wanted, group);
+  if (!region) return tl::unexpected(region.error());
+  made.region_ = std::move(*region);
+  // Nobody may write before all are cleared.
+  auto cleared = made.clear();
+  if (group != nullptr) cleared = group->agree(cleared);
+  if (!cleared) return tl::unexpected(cleared.error());
   return made;
+}
+
+Result<void> SymmetricSlices::clear() const {
+  for (int rank = 0; rank < static_cast<int>(slice_bytes_.size()); ++rank) {
+    if (!is_local(rank)) continue;
+    const int device = placement_.places[place_of(rank)].device;
+    if (auto ok = cuda_result(cudaSetDevice(device), "cudaSetDevice"); !ok) return ok;
+    const std::size_t local_place = place_of(rank) - placement_.first_local;
+    std::byte* from = region_->base(local_place, place_of(rank)) + pitch_start_bytes_[static_cast<std::size_t>(rank)];
+    if (auto ok = clear_slice(from, slice(rank) + padded_bytes_); !ok) return ok;
+    if (auto ok = cuda_result(cudaDeviceSynchronize(), "clearing the workspace"); !ok) return ok;
+  }
+  return {};
+}
+
+std::byte* SymmetricSlices::slice(int rank, std::size_t local_place) const {
+  return region_->base(local_place, place_of(rank)) + offset_bytes_[static_cast<std::size_t>(rank)];
+}
+
+std::byte* SymmetricSlices::slice(int rank) const {
+  return slice(rank, is_local(rank) ? place_of(rank) - placement_.first_local : 0);
 }
 
 Result<void> SymmetricSlices::check_red_zones() const {
   std::vector<unsigned char> zone(static_cast<std::size_t>(kRedZone_bytes));
-  for (std::size_t rank = 0; rank < slices_.size(); ++rank) {
-    const int code = cudaMemcpy(zone.data(), slices_[rank] + padded_bytes_, zone.size(), cudaMemcpyDefault);
+  for (int rank = 0; rank < static_cast<int>(slice_bytes_.size()); ++rank) {
+    if (!is_local(rank)) continue;
+    const int code = cudaMemcpy(zone.data(), slice(rank) + padded_bytes_, zone.size(), cudaMemcpyDefault);
     if (auto ok = cuda_result(code, "reading a red zone"); !ok) return ok;
     if (std::any_of(zone.begin(), zone.end(), [](unsigned char byte) { return byte != kRedZoneByte; })) {
       return fail(ErrorKind::runtime_error,

@@ -1,4 +1,4 @@
-// The ranks' slices of the symmetric workspace on the devices: one allocation a device.
+// The ranks' slices of the symmetric workspace: one allocation a place (placement.h), reached from all of them.
 //
 // In front of every slice lies its SliceHeader (launch.h), behind it a red zone. Slices are as large as the largest
 // rank's, so that ranks whose configurations differ still write into memory of this allocation.
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "gpu/device_memory.h"
+#include "gpu/peer_region.h"
 
 namespace a2asim::gpu {
 
@@ -18,23 +18,35 @@ class SymmetricSlices {
   struct Slice {
     std::int64_t bytes = 0;
     std::int64_t payload_data = 0;  // this byte of the slice lies on a 4 KiB boundary: rows on such take 5 % less time
-    int device = 0;
   };
-  // One a rank. All bytes are zero afterwards. Where several devices take part, each gets access to the others' memory
-  // (peer access); an error names the pair that cannot.
-  static Result<SymmetricSlices> create(std::span<const Slice> slices);
+  // One a rank of the world; of each counts what the process says that has it. All bytes are zero afterwards, and every
+  // place has access to all others' memory; an error says why not.
+  static Result<SymmetricSlices> create(std::span<const Slice> slices, const Placement& placement, PeerMemory wanted,
+                                        ProcessGroup* group);
 
-  std::byte* slice(int rank) const { return slices_[static_cast<std::size_t>(rank)]; }
+  // As the device of a local place addresses it.
+  std::byte* slice(int rank, std::size_t local_place) const;
+  // As its own device does where it is local, else as the first local place's.
+  std::byte* slice(int rank) const;
   std::int64_t slice_bytes(int rank) const { return slice_bytes_[static_cast<std::size_t>(rank)]; }
+  bool is_local(int rank) const { return placement_.is_local(place_of(rank)); }
+  const PeerRegion& region() const { return *region_; }
 
-  // An error that names the first rank behind whose slice something wrote.
+  // An error that names the first rank of this process behind whose slice something wrote.
   Result<void> check_red_zones() const;
 
  private:
-  std::vector<DeviceMemory> allocations_;
-  std::vector<std::byte*> slices_;
-  std::vector<std::int64_t> slice_bytes_;
-  std::int64_t padded_bytes_ = 0;  // of every slice
+  std::size_t place_of(int rank) const {
+    return placement_.place_of_rank(static_cast<std::size_t>(rank), slice_bytes_.size());
+  }
+  Result<void> clear() const;
+
+  Placement placement_;
+  std::unique_ptr<PeerRegion> region_;
+  std::vector<std::int64_t> slice_bytes_;        // by rank
+  std::vector<std::int64_t> offset_bytes_;       // by rank: of the slice in its place's memory
+  std::vector<std::int64_t> pitch_start_bytes_;  // by rank: of the slice's header's page
+  std::int64_t padded_bytes_ = 0;                // of every slice
 };
 
 }  // namespace a2asim::gpu

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one command: conformance and GPU tests, all shipped scenarios on both backends,
-# compute-sanitizer, benchmark. The last line counts what passed, failed and was skipped.
+# Everything that needs a GPU, in one command, over all GPUs found: conformance and GPU tests, all shipped scenarios on
+# both backends, in one process and in several, compute-sanitizer, benchmark. The last line counts what passed, failed
+# and was skipped.
 #   tools/gpu_validate.sh                 builds with the cuda preset first, where nvcc and cmake are found
 #   tools/gpu_validate.sh --bin DIR       no build: takes the programs from anywhere under DIR
 #   tools/gpu_validate.sh --quick         without compute-sanitizer and with one benchmark configuration
@@ -14,7 +15,7 @@ while [ $# -gt 0 ]; do
     --bin) bin=${2:?--bin needs a folder}; shift 2 ;;
     --quick) quick=yes; shift ;;
     --no-benchmark) benchmark=no; shift ;;
-    *) sed -n '2,9p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,10p' "$0" >&2; exit 2 ;;
   esac
 done
 passed=0 failed=0 skipped=0
@@ -69,7 +70,7 @@ validate() {
   run "$@"
   if [ "$code" = 2 ]; then
     skip "$1: exit code 2, see above"
-  elif [[ $(tail -n 1 "$log") =~ ^validate:\ ([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+  elif [[ $(grep -aE '^validate: [0-9]+ passed' "$log" | tail -n 1) =~ ^validate:\ ([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
     add "${BASH_REMATCH[@]:1:3}"
   else
     fail "$1: no count of scenarios (exit code $code)"
@@ -96,9 +97,10 @@ fi
 conformance=$(find_program conformance_tests) tests=$(find_program gpu_tests)
 program=$(find_program a2asim) bench=$(find_program a2asim-bench-gpu)
 
-cuda_arm=(-tc='conformance cuda: *')
+gpus=$(nvidia-smi -L | grep -c '^GPU ')
+one_gpu=(-tc='conformance cuda: *')
 if [ -n "$conformance" ]; then
-  doctest "conformance" "$conformance" "${cuda_arm[@]}"
+  doctest "conformance" "$conformance" -tc='conformance cuda*'
 else
   skip "conformance: no program conformance_tests under $bin"
 fi
@@ -106,10 +108,38 @@ if [ -n "$tests" ]; then doctest "GPU tests" "$tests"; else skip "GPU tests: no 
 
 if [ -n "$program" ]; then
   scenarios=("$root"/sim/scenarios/*.yaml)
-  validate "validate: all ranks in one launch" "$program" validate "${scenarios[@]}" --device cuda
+  validate "validate: a launch a GPU" "$program" validate "${scenarios[@]}" --device cuda
   validate "validate: a launch a rank" "$program" validate "${scenarios[@]}" --device cuda --ranks-per-gpu 1
 else
   skip "validate: no program a2asim under $bin"
+fi
+
+# Several GPUs: every way to reach a peer's memory, in one process and with a process a GPU.
+if [ "$gpus" -lt 2 ]; then
+  skip "several GPUs, several processes: there is one GPU"
+elif [ -n "$program" ]; then
+  validate "validate: one GPU of $gpus" "$program" validate "${scenarios[@]}" --gpus 1
+  validate "validate: two ranks a launch" "$program" validate "${scenarios[@]}" --ranks-per-gpu 2
+  for way in peer nccl; do
+    validate "validate: $gpus GPUs, $way" "$program" validate "${scenarios[@]}" --peer-memory $way
+  done
+  mpi=(mpirun --allow-run-as-root --oversubscribe -n "$gpus")
+  torch=(torchrun --standalone --nproc-per-node "$gpus" --no-python)
+  for way in ipc nccl; do
+    if command -v mpirun >/dev/null; then
+      validate "validate: $gpus processes by mpirun, $way" \
+        "${mpi[@]}" "$program" validate "${scenarios[@]}" --peer-memory $way
+      [ -n "$conformance" ] && A2ASIM_PEER_MEMORY=$way step "conformance: $gpus processes by mpirun, $way" \
+        "${mpi[@]}" "$conformance" "${one_gpu[@]}"
+    else
+      skip "mpirun, $way: not found"
+    fi
+  done
+  if command -v torchrun >/dev/null; then
+    validate "validate: $gpus processes by torchrun" "${torch[@]}" "$program" validate "${scenarios[@]}"
+  else
+    skip "torchrun: not found"
+  fi
 fi
 
 if [ "$quick" = yes ]; then
@@ -124,7 +154,7 @@ else
   large='*SINGLE_GPU*,*MULTI_RANK*,*LARGER_PAYLOADS*,*COMBINE*,*132 tokens*'
   for tool in memcheck racecheck synccheck initcheck; do
     check=(compute-sanitizer --tool "$tool" --error-exitcode 1)
-    [ -n "$conformance" ] && step "$tool: conformance" "${check[@]}" "$conformance" "${cuda_arm[@]}" -tce="$large"
+    [ -n "$conformance" ] && step "$tool: conformance" "${check[@]}" "$conformance" "${one_gpu[@]}" -tce="$large"
     [ -n "$tests" ] && step "$tool: GPU tests" "${check[@]}" "$tests" -tce='*all_gather*'
   done
   unset A2ASIM_SERIAL_LAUNCHES
@@ -138,6 +168,9 @@ elif [ "$quick" = yes ]; then
   step "benchmark (one configuration)" "$bench" --only 2
 else
   step "benchmark" "$bench"
+fi
+if [ "$benchmark" = yes ] && [ -n "$bench" ] && [ "$gpus" -ge 2 ]; then
+  step "benchmark: $gpus GPUs" "$bench" --gpus "$gpus"
 fi
 
 summary

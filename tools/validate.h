@@ -60,9 +60,24 @@ struct DeviceRequest {
 };
 using MakeDevice = std::function<Result<std::unique_ptr<Device>>(const DeviceRequest& request)>;
 
-// ranks_per_gpu: ranks of one launch, 0 for all. Launches go round the devices; where there are more launches than
-// devices, several share one and meet by flags. Errors are bad_input: built without CUDA, no device.
-Result<MakeDevice> cuda_devices(std::int64_t ranks_per_gpu, std::chrono::milliseconds short_timeout);
+struct CudaDeviceOptions {
+  std::int64_t ranks_per_gpu = 0;  // of one launch; 0: the ranks are shared out to all GPUs, a launch each
+  int gpus = 0;                    // the first so many; 0: all
+  std::string peer_memory = "auto";
+  std::chrono::milliseconds short_timeout{300};
+  std::chrono::seconds join_timeout{30};         // for the other processes, where this is one of several
+  std::function<void(const std::string&)> note;  // how the GPUs reach each other, told once
+};
+
+struct CudaDevices {
+  MakeDevice make;
+  bool reports = true;  // of several processes the first one does
+};
+
+// Launches go round the devices; where there are more launches than devices, several share one and meet by flags.
+// Started by torchrun, mpirun or srun this is one of several processes: all make the same calls with the same inputs,
+// and each drives the ranks on its GPUs. Errors are bad_input: built without CUDA, no device, a process is missing.
+Result<CudaDevices> cuda_devices(const CudaDeviceOptions& options);
 
 enum class CheckKind : std::uint8_t { receive, output, tokens, guard, refusal, missing, recovery, verdict };
 inline constexpr int kCheckKinds = 8;

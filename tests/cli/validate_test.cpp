@@ -265,8 +265,11 @@ TEST_CASE("validate: the command line, and a program or machine without CUDA") {
   refused(run({"validate", file, "--device", "tpu"}), "--device");
   refused(run({"validate", file, "--guard", "maybe"}), "--guard");
   refused(run({"validate", file, "--ranks-per-gpu", "0"}), "--ranks-per-gpu");
+  refused(run({"validate", file, "--gpus", "many"}), "--gpus");
+  refused(run({"validate", file, "--peer-memory", "pigeon"}), "--peer-memory");
+  refused(run({"validate", file, "--join-timeout-s", "0"}), "--join-timeout-s");
   refused(run({"validate", "/nowhere.yaml"}), "nowhere");
-  if (const auto device = cuda_devices(0, std::chrono::milliseconds(300)); !device) {
+  if (const auto devices = cuda_devices({}); !devices) {
     refused(run({"validate", file}), "CUDA");
   } else {
     CHECK(run({"validate", file}).exit_code == kNothingWrong);

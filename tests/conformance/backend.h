@@ -40,9 +40,21 @@ std::unique_ptr<AllToAll> make(const Backend& backend, const std::vector<AllToAl
 #define A2ASIM_CONFORMANCE_JOIN2(a, b) a##b
 #define A2ASIM_CONFORMANCE_JOIN(a, b) A2ASIM_CONFORMANCE_JOIN2(a, b)
 #define A2ASIM_CONFORMANCE_BODY A2ASIM_CONFORMANCE_JOIN(conformance_body_, __LINE__)
+// Several GPUs: test cases only where there could be some, so that a build without CUDA does not list them.
+#ifdef A2ASIM_HAS_CUDA
+#define A2ASIM_CONFORMANCE_GPUS(title, number)                                   \
+  TEST_CASE("conformance cuda " number " GPUs: " title) {                        \
+    ::a2asim::conformance::run("cuda " number " GPUs", A2ASIM_CONFORMANCE_BODY); \
+  }
+#else
+#define A2ASIM_CONFORMANCE_GPUS(title, number)
+#endif
 // One test case per backend of one body: CONFORMANCE_TEST("name") { .. uses `backend` .. }
 #define CONFORMANCE_TEST(title)                                                                          \
   static void A2ASIM_CONFORMANCE_BODY(const ::a2asim::conformance::Backend& backend);                    \
   TEST_CASE("conformance sim: " title) { ::a2asim::conformance::run("sim", A2ASIM_CONFORMANCE_BODY); }   \
   TEST_CASE("conformance cuda: " title) { ::a2asim::conformance::run("cuda", A2ASIM_CONFORMANCE_BODY); } \
+  A2ASIM_CONFORMANCE_GPUS(title, "2")                                                                    \
+  A2ASIM_CONFORMANCE_GPUS(title, "4")                                                                    \
+  A2ASIM_CONFORMANCE_GPUS(title, "8")                                                                    \
   static void A2ASIM_CONFORMANCE_BODY([[maybe_unused]] const ::a2asim::conformance::Backend& backend)

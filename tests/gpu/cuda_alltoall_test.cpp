@@ -4,35 +4,6 @@
 namespace a2asim::test {
 namespace {
 
-constexpr ExpertPayloads kUsual = {0, 2};
-
-std::int64_t largest(const std::vector<std::int64_t>& tokens) {
-  return std::max<std::int64_t>(1, *std::max_element(tokens.begin(), tokens.end()));
-}
-
-std::vector<RankInput> draw_inputs(Random& random, const AllToAllConfig& config,
-                                   const std::vector<std::int64_t>& tokens) {
-  std::vector<RankInput> inputs;
-  for (const std::int64_t count : tokens) inputs.push_back(draw_input(random, config, count, kUsual.weight_payload));
-  return inputs;
-}
-
-// Several rounds with changing sizes on one poisoned workspace: what earlier rounds left must stay where it was.
-void run_rounds(const AllToAllConfig& config, std::uint64_t seed, int rounds, gpu::CudaOptions options = {}) {
-  World world({config}, options);
-  world.poison(std::byte{0xff});
-  Random random(seed);
-  for (int round = 0; round < rounds; ++round) {
-    std::vector<std::int64_t> tokens;
-    for (int r = 0; r < config.ep_size; ++r) {
-      tokens.push_back(random.chance(1, 4) ? 0 : random.between(0, config.max_num_tokens));
-    }
-    const std::int64_t runtime_max = random.between(largest(tokens), config.max_num_tokens);
-    world.round(draw_inputs(random, config, tokens), std::vector<std::int64_t>(tokens.size(), runtime_max),
-                round % 2 == 0 ? -1 : static_cast<std::int32_t>(config.num_experts), kUsual);
-  }
-}
-
 TEST_CASE("slices and outputs equal the reference for every top_k") {
   if (skip_without_device()) return;
   for (int top_k = 1; top_k <= kMaxTopK; ++top_k) {
@@ -254,40 +225,22 @@ TEST_CASE("capture and replay equal the eager calls") {
     options.devices = devices;
     options.guard = false;
     World world({config}, options);
-    world.poison(std::byte{0xff});
-    Random random(15);
-    const auto bucket = [&](std::int64_t rows) {
-      return draw_inputs(random, config, std::vector<std::int64_t>(4, rows));
-    };
-    const auto views_of = [](const std::vector<RankInput>& inputs, std::int64_t runtime_max) {
-      std::vector<DispatchInput> views;
-      for (const RankInput& input : inputs) views.push_back(view_of(input, runtime_max));
-      return views;
-    };
-    const auto small = world.device().capture(views_of(bucket(4), 4), -1, kUsual);
-    const auto big = world.device().capture(views_of(bucket(16), 16), -1, kUsual);
-    REQUIRE_MESSAGE(small.has_value(), (small ? std::string() : small.error().message));
-    REQUIRE_MESSAGE(big.has_value(), (big ? std::string() : big.error().message));
-    world.compare_slices("capture");  // nothing ran
-    const auto replay = [&](const std::vector<GraphId>& graphs, const std::vector<RankInput>& inputs,
-                            const std::vector<std::int64_t>& baked) {
-      std::vector<std::vector<std::byte>> outputs;
-      World::ok(world.device().replay(graphs, views_of(inputs, 5), outputs));
-      std::vector<DispatchInput> views;
-      for (std::size_t r = 0; r < 4; ++r) views.push_back(view_of(inputs[r], baked[r]));
-      world.reference().dispatch(views);
-      world.reference().sanitize(-1);
-      world.reference().experts(kUsual);
-      world.reference().combine(baked);
-      world.compare_slices("replay");
-      world.compare_outputs(outputs);
-    };
-    for (int round = 0; round < 3; ++round) {
-      replay(std::vector<GraphId>(4, *small), bucket(4), {4, 4, 4, 4});
-      replay(std::vector<GraphId>(4, *big), bucket(16), {16, 16, 16, 16});
-    }
+    run_graphs(world, 15);
     // An eager rank beside three that replay.
-    replay({*small, kEager, *small, *small}, draw_inputs(random, config, {4, 2, 4, 4}), {4, 5, 4, 4});
+    Random random(17);
+    const std::vector<GraphId> graphs = {0, kEager, 0, 0};
+    const std::vector<std::int64_t> baked = {4, 5, 4, 4};
+    const auto inputs = draw_inputs(random, config, {4, 2, 4, 4});
+    std::vector<std::vector<std::byte>> outputs;
+    World::ok(world.device().replay(graphs, views_of(inputs, 5), outputs));
+    std::vector<DispatchInput> views;
+    for (std::size_t r = 0; r < 4; ++r) views.push_back(view_of(inputs[r], baked[r]));
+    world.reference().dispatch(views);
+    world.reference().sanitize(-1);
+    world.reference().experts(kUsual);
+    world.reference().combine(baked);
+    world.compare_slices("replay");
+    world.compare_outputs(outputs);
   }
 }
 

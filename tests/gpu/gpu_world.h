@@ -8,6 +8,7 @@
 #include <string>
 
 #include "gpu/cuda_alltoall.h"
+#include "gpu/replicated_alltoall.h"
 #include "host_reference.h"
 #include "model/random.h"
 
@@ -94,17 +95,19 @@ inline std::string difference(const std::vector<std::byte>& a, const std::vector
 // The same calls on the GPU and on the reference.
 class World {
  public:
-  explicit World(std::vector<AllToAllConfig> configs, gpu::CudaOptions options = {})
+  explicit World(const std::vector<AllToAllConfig>& configs, const gpu::CudaOptions& options = {})
+      : World(configs, make_device(configs, options)) {}
+  // Another backend whose ranks are all local.
+  World(const std::vector<AllToAllConfig>& configs, Result<std::unique_ptr<AllToAll>> made)
       : configs_(configs.size() == 1
                      ? std::vector<AllToAllConfig>(static_cast<std::size_t>(configs[0].ep_size), configs[0])
                      : configs),
         reference_(configs_) {
-    auto made = gpu::CudaAllToAll::create(configs_, options);
     REQUIRE_MESSAGE(made.has_value(), (made ? std::string() : made.error().message));
     device_ = std::move(*made);
   }
 
-  gpu::CudaAllToAll& device() { return *device_; }
+  AllToAll& device() { return *device_; }
   HostReference& reference() { return reference_; }
   const AllToAllConfig& config(std::size_t rank) const { return configs_[rank]; }
 
@@ -124,7 +127,8 @@ class World {
       const std::string found = difference(*slice, reference_.slice(rank));
       CHECK_MESSAGE(found.empty(), "slice of rank ", rank, " after ", after, ": ", found);
     }
-    ok(device_->check_red_zones());
+    if (const auto* cuda = dynamic_cast<gpu::CudaAllToAll*>(device_.get())) ok(cuda->check_red_zones());
+    if (auto* all = dynamic_cast<gpu::ReplicatedAllToAll*>(device_.get())) ok(all->check_red_zones());
   }
 
   void compare_outputs(const std::vector<std::vector<std::byte>>& outputs) {
@@ -158,9 +162,95 @@ class World {
   }
 
  private:
+  static Result<std::unique_ptr<AllToAll>> make_device(const std::vector<AllToAllConfig>& configs,
+                                                       const gpu::CudaOptions& options) {
+    if (options.group == nullptr) {
+      auto made = gpu::CudaAllToAll::create(configs, options);
+      if (!made) return tl::unexpected(made.error());
+      return std::unique_ptr<AllToAll>(std::move(*made));
+    }
+    auto made = gpu::ReplicatedAllToAll::create(configs, options);
+    if (!made) return tl::unexpected(made.error());
+    return std::unique_ptr<AllToAll>(std::move(*made));
+  }
+
   std::vector<AllToAllConfig> configs_;
   HostReference reference_;
-  std::unique_ptr<gpu::CudaAllToAll> device_;
+  std::unique_ptr<AllToAll> device_;
 };
+
+inline constexpr ExpertPayloads kUsual = {0, 2};
+
+inline std::int64_t largest(const std::vector<std::int64_t>& tokens) {
+  return std::max<std::int64_t>(1, *std::max_element(tokens.begin(), tokens.end()));
+}
+
+inline std::vector<RankInput> draw_inputs(Random& random, const AllToAllConfig& config,
+                                          const std::vector<std::int64_t>& tokens) {
+  std::vector<RankInput> inputs;
+  for (const std::int64_t count : tokens) inputs.push_back(draw_input(random, config, count, kUsual.weight_payload));
+  return inputs;
+}
+
+// Several rounds with changing sizes on one poisoned workspace: what earlier rounds left must stay where it was.
+inline void run_rounds(World& world, std::uint64_t seed, int rounds) {
+  const AllToAllConfig& config = world.config(0);
+  world.poison(std::byte{0xff});
+  Random random(seed);
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<std::int64_t> tokens;
+    for (int r = 0; r < config.ep_size; ++r) {
+      tokens.push_back(random.chance(1, 4) ? 0 : random.between(0, config.max_num_tokens));
+    }
+    const std::int64_t runtime_max = random.between(largest(tokens), config.max_num_tokens);
+    world.round(draw_inputs(random, config, tokens), std::vector<std::int64_t>(tokens.size(), runtime_max),
+                round % 2 == 0 ? -1 : static_cast<std::int32_t>(config.num_experts), kUsual);
+  }
+}
+
+inline void run_rounds(const AllToAllConfig& config, std::uint64_t seed, int rounds,
+                       const gpu::CudaOptions& options = {}) {
+  World world({config}, options);
+  run_rounds(world, seed, rounds);
+}
+
+inline std::vector<DispatchInput> views_of(const std::vector<RankInput>& inputs, std::int64_t runtime_max) {
+  std::vector<DispatchInput> views;
+  for (const RankInput& input : inputs) views.push_back(view_of(input, runtime_max));
+  return views;
+}
+
+// Capture, and replay of two buckets in turn.
+inline void run_graphs(World& world, std::uint64_t seed) {
+  const AllToAllConfig& config = world.config(0);
+  const auto ranks = static_cast<std::size_t>(config.ep_size);
+  world.poison(std::byte{0xff});
+  Random random(seed);
+  const auto bucket = [&](std::int64_t rows) {
+    return draw_inputs(random, config, std::vector<std::int64_t>(ranks, rows));
+  };
+  const auto small = world.device().capture(views_of(bucket(4), 4), -1, kUsual);
+  const auto big = world.device().capture(views_of(bucket(16), 16), -1, kUsual);
+  REQUIRE_MESSAGE(small.has_value(), (small ? std::string() : small.error().message));
+  REQUIRE_MESSAGE(big.has_value(), (big ? std::string() : big.error().message));
+  world.compare_slices("capture");  // nothing ran
+  const auto replay = [&](const std::vector<GraphId>& graphs, const std::vector<RankInput>& inputs,
+                          const std::vector<std::int64_t>& baked) {
+    std::vector<std::vector<std::byte>> outputs;
+    World::ok(world.device().replay(graphs, views_of(inputs, 5), outputs));
+    std::vector<DispatchInput> views;
+    for (std::size_t r = 0; r < ranks; ++r) views.push_back(view_of(inputs[r], baked[r]));
+    world.reference().dispatch(views);
+    world.reference().sanitize(-1);
+    world.reference().experts(kUsual);
+    world.reference().combine(baked);
+    world.compare_slices("replay");
+    world.compare_outputs(outputs);
+  };
+  for (int round = 0; round < 3; ++round) {
+    replay(std::vector<GraphId>(ranks, *small), bucket(4), std::vector<std::int64_t>(ranks, 4));
+    replay(std::vector<GraphId>(ranks, *big), bucket(16), std::vector<std::int64_t>(ranks, 16));
+  }
+}
 
 }  // namespace a2asim::test

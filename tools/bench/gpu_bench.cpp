@@ -1,38 +1,25 @@
 // a2asim-bench-gpu: the CUDA all-to-all's dispatch, combine and sanitize on the ten configurations that FlashInfer's
-// kernels were timed with, all ranks on the devices given (default: one).
+// kernels were timed with, all ranks on one device; with --gpus N one rank on each of N devices, in
+// several_gpus_bench.cpp.
 //
 // Times are medians of 30 after a warm-up, from CUDA events around the call, for all ranks together: a plain launch; a
 // graph of one call; and a tenth of a graph of ten calls (without the launch). Beside them a device-to-device copy of
 // the same number of bytes (half read, half written), timed in the same three ways in the same run. One JSON line a
 // row, a table last. Nothing is timed on zeros: payloads are random bits, outputs poisoned before.
+#include "tools/bench/gpu_bench.h"
+
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <functional>
 #include <string>
 
-#include "gpu/cuda_alltoall.h"
 #include "gpu/launch.h"
-#include "model/random.h"
 
-namespace a2asim {
+namespace a2asim::bench {
 namespace {
 
 constexpr int kRepetitions = 30;
 constexpr int kWarmUps = 5;
 constexpr int kCallsPerGraph = 10;
-
-struct Configuration {
-  int ep_size;
-  std::vector<std::int64_t> tokens;  // one a rank, or one for all
-  std::int64_t hidden_size;
-  int top_k;
-  std::int64_t num_experts;
-  double published_dispatch_us;  // FlashInfer fb28d72 on an H200, through graphs
-  double published_combine_us;
-};
 
 const std::vector<Configuration> kConfigurations = {
     {8, {1}, 7168, 8, 256, 20.6, 17.2},      {8, {16}, 7168, 8, 256, 22.6, 17.8},
@@ -42,14 +29,6 @@ const std::vector<Configuration> kConfigurations = {
     {32, {64}, 7168, 8, 256, 105.8, 103.2},  {8, {0, 128, 7, 64, 1, 100, 33, 128}, 7168, 8, 256, 27.5, 26.2},
 };
 
-void must(const Result<void>& result) {
-  if (result) return;
-  std::fprintf(stderr, "a2asim-bench-gpu: %s\n", result.error().message.c_str());
-  std::exit(1);
-}
-
-void must(int code, const char* what) { must(gpu::cuda_result(code, what)); }
-
 struct Times {
   double plain_us = 0;
   double graph_us = 0;
@@ -58,11 +37,6 @@ struct Times {
 
 // What is to be timed, put on a stream.
 using Enqueue = std::function<Result<void>()>;
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 double time_us(gpu::Stream stream, const std::function<void()>& run) {
   static cudaEvent_t start = nullptr, stop = nullptr;
@@ -104,59 +78,6 @@ Times measure(gpu::Stream stream, const Enqueue& enqueue) {
   times.in_row_us =
       time_us(stream, [&] { must(cudaGraphLaunch(many.get(), stream), "launching a graph"); }) / kCallsPerGraph;
   return times;
-}
-
-// Rows, with their bytes, of every rank of one configuration.
-struct Batch {
-  std::vector<std::vector<std::int32_t>> experts;
-  std::vector<std::vector<std::byte>> hidden, weights;
-  std::int64_t tokens = 0;
-  std::int64_t copies = 0;  // distinct (token, destination)
-  std::int64_t runtime_max = 1;
-};
-
-Batch draw(const Configuration& shape) {
-  Batch batch;
-  Random random(0x5eed);
-  for (int r = 0; r < shape.ep_size; ++r) {
-    const std::int64_t tokens = shape.tokens[shape.tokens.size() == 1 ? 0 : static_cast<std::size_t>(r)];
-    batch.runtime_max = std::max(batch.runtime_max, tokens);
-    batch.tokens += tokens;
-    std::vector<std::int32_t> experts;
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      std::vector<std::int32_t> row;  // top_k distinct experts, as a router gives them
-      while (static_cast<int>(row.size()) < shape.top_k) {
-        const auto expert = static_cast<std::int32_t>(random.between(0, shape.num_experts - 1));
-        if (std::find(row.begin(), row.end(), expert) == row.end()) row.push_back(expert);
-      }
-      std::vector<std::int32_t> targets(row.size());
-      batch.copies += distinct_targets(row.data(), shape.top_k, shape.num_experts, shape.ep_size, targets.data());
-      experts.insert(experts.end(), row.begin(), row.end());
-    }
-    batch.experts.push_back(std::move(experts));
-    std::vector<std::uint16_t> hidden(static_cast<std::size_t>(tokens * shape.hidden_size));
-    for (std::uint16_t& bits : hidden) bits = static_cast<std::uint16_t>(0x3c00 + (random.next() >> 40 & 0x83ff));
-    std::vector<std::byte> bytes(hidden.size() * 2);
-    if (!bytes.empty()) std::memcpy(bytes.data(), hidden.data(), bytes.size());
-    batch.hidden.push_back(std::move(bytes));
-    std::vector<std::byte> weights(static_cast<std::size_t>(tokens * shape.top_k * 4));
-    for (std::byte& byte : weights) byte = static_cast<std::byte>(0x3e);  // 0.18 each
-    batch.weights.push_back(std::move(weights));
-  }
-  return batch;
-}
-
-std::vector<DispatchInput> inputs_of(const Configuration& shape, const Batch& batch) {
-  std::vector<DispatchInput> inputs;
-  for (std::size_t r = 0; r < batch.experts.size(); ++r) {
-    DispatchInput input;
-    input.runtime_max_tokens_per_rank = batch.runtime_max;
-    input.local_num_tokens = static_cast<std::int64_t>(batch.experts[r].size()) / shape.top_k;
-    input.token_selected_experts = batch.experts[r];
-    input.payloads = {batch.hidden[r], std::as_bytes(std::span(batch.experts[r])), batch.weights[r]};
-    inputs.push_back(std::move(input));
-  }
-  return inputs;
 }
 
 struct Copy {
@@ -220,23 +141,15 @@ void print_json(const Row& row, double floor_us) {
   std::fflush(stdout);
 }
 
-void measure_configuration(const Configuration& shape, const std::vector<int>& devices, double floor_us,
-                           std::vector<Row>& rows) {
+void measure_configuration(const Configuration& shape, double floor_us, std::vector<Row>& rows) {
   const Batch batch = draw(shape);
-  AllToAllConfig config;
-  config.ep_size = shape.ep_size;
-  config.top_k = shape.top_k;
-  config.num_experts = shape.num_experts;
-  config.max_num_tokens = batch.runtime_max;
-  config.hidden_size = shape.hidden_size;
-  config.payload_bytes_per_token = {2 * shape.hidden_size, 4 * shape.top_k, 4 * shape.top_k};
+  const AllToAllConfig config = config_of(shape, batch);
   const std::vector<DispatchInput> inputs = inputs_of(shape, batch);
   const auto moved = static_cast<double>(batch.tokens + batch.copies);
   const double dispatch_bytes = moved * static_cast<double>(config.dispatch_bytes_per_token());
   const double combine_bytes = moved * static_cast<double>(config.combine_bytes_per_token());
   for (const bool guard : {true, false}) {
     gpu::CudaOptions options;
-    options.devices = devices;
     options.guard = guard;
     auto made = gpu::CudaAllToAll::create(std::span(&config, 1), options);
     if (!made) must(tl::unexpected(made.error()));
@@ -279,22 +192,27 @@ void print_table(const std::vector<Row>& rows, const Times& floor) {
 }
 
 }  // namespace
-}  // namespace a2asim
+}  // namespace a2asim::bench
 
 int main(int argc, char** argv) {
   using namespace a2asim;
-  int gpus = 1;
-  std::size_t only = kConfigurations.size();
+  using namespace a2asim::bench;
+  int gpus = 1, only = -1;
+  gpu::PeerMemory peer_memory = gpu::PeerMemory::automatic;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
+    const auto way = gpu::parse_peer_memory(i + 1 < argc ? argv[i + 1] : "");
     if (argument == "--gpus" && i + 1 < argc) {
       gpus = std::atoi(argv[++i]);
     } else if (argument == "--only" && i + 1 < argc) {
-      only = static_cast<std::size_t>(std::atoi(argv[++i]));
+      only = std::atoi(argv[++i]);
+    } else if (argument == "--peer-memory" && way) {
+      peer_memory = *way;
+      ++i;
     } else {
       std::fprintf(stderr,
-                   "usage: a2asim-bench-gpu [--gpus N] [--only CONFIGURATION]\n"
-                   "  --gpus N  spread the ranks over the first N devices (times are of the first)\n"
+                   "usage: a2asim-bench-gpu [--gpus N] [--only CONFIGURATION] [--peer-memory auto|nccl|peer]\n"
+                   "  --gpus N  one rank on each of the first N devices, beside NCCL; default 1: all ranks on one\n"
                    "  --only I  only configuration I, counted from 0\n");
       return 2;
     }
@@ -310,13 +228,16 @@ int main(int argc, char** argv) {
   cudaDeviceProp card;
   must(cudaGetDeviceProperties(&card, 0), "reading the card's name");
   std::printf("{\"card\":\"%s\",\"multiprocessors\":%d,\"gpus\":%d}\n", card.name, card.multiProcessorCount, gpus);
+  if (gpus > 1) {
+    measure_several_gpus(devices, peer_memory, only);
+    return 0;
+  }
   cudaStream_t stream = nullptr;
   must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
   const Times floor = measure(stream, [&] { return gpu::cuda_result(gpu::launch_nothing(stream), "launching"); });
   std::vector<Row> rows;
   for (std::size_t i = 0; i < kConfigurations.size(); ++i) {
-    if (only == kConfigurations.size() || only == i)
-      measure_configuration(kConfigurations[i], devices, floor.graph_us, rows);
+    if (only < 0 || only == static_cast<int>(i)) measure_configuration(kConfigurations[i], floor.graph_us, rows);
   }
   print_table(rows, floor);
   return 0;

@@ -1,11 +1,13 @@
-# cmake --install and find_package(a2asim): the targets a2asim::model, a2asim::sim and, where built, a2asim::gpu.
+# cmake --install and find_package(a2asim): the targets a2asim::model, a2asim::sim, a2asim::group and, where built,
+# a2asim::gpu.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-foreach(name model sim gpu)
+foreach(name model sim group gpu)
   if(TARGET a2asim_${name})
     list(APPEND installed_targets a2asim_${name})
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${name}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/a2asim/${name}
+    string(REGEX REPLACE "^group$" "gpu/group" folder ${name})
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/a2asim/${folder}
             FILES_MATCHING PATTERN "*.h" PATTERN scenarios EXCLUDE)
   endif()
 endforeach()

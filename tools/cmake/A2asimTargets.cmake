@@ -77,7 +77,7 @@ endfunction()
 # a2asim_link_all(target): everything of a2asim that is built here, for the program and the tests.
 function(a2asim_link_all target)
   target_link_libraries(${target} PRIVATE a2asim_options fmt::fmt nlohmann_json::nlohmann_json)
-  foreach(name tools sim gpu model)
+  foreach(name tools sim gpu group model)
     if(TARGET a2asim_${name} AND NOT target STREQUAL a2asim_${name})
       target_link_libraries(${target} PRIVATE a2asim_${name})
     endif()

@@ -1,0 +1,44 @@
+// TCP sockets that never wait longer than they may.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "model/result.h"
+
+namespace a2asim::gpu {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int descriptor) : descriptor_(descriptor) {}
+  ~Socket();
+  Socket(Socket&& other) noexcept : descriptor_(other.release()) {}
+  Socket& operator=(Socket&& other) noexcept;
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  explicit operator bool() const { return descriptor_ >= 0; }
+
+  enum class End { done, left, late };  // left: the other side closed; late: the deadline came first
+  End send_all(const void* from, std::size_t bytes, Deadline deadline) const;
+  End receive_all(void* to, std::size_t bytes, Deadline deadline) const;
+
+ private:
+  int release();
+  int descriptor_ = -1;
+};
+
+// Errors are one line, without who asked.
+Result<Socket> listen_on(const std::string& address, int port);
+// Tries again until the deadline: the other side may not listen yet.
+Result<Socket> connect_to(const std::string& address, int port, Deadline deadline);
+// Empty socket: nobody came until the deadline.
+Result<Socket> accept_from(const Socket& listener, Deadline deadline);
+
+}  // namespace a2asim::gpu

@@ -1,0 +1,208 @@
+// Processes meet over TCP: threads stand for processes, and real ones where one of them is to be killed.
+#include "gpu/group/process_group.h"
+
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <thread>
+
+namespace a2asim::gpu {
+namespace {
+
+using std::chrono::milliseconds;
+
+int free_port() {
+  const int one = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  REQUIRE(bind(one, reinterpret_cast<sockaddr*>(&at), size) == 0);
+  REQUIRE(getsockname(one, reinterpret_cast<sockaddr*>(&at), &size) == 0);
+  close(one);
+  return ntohs(at.sin_port);
+}
+
+ProcessPlace place(int rank, int size, int port) { return {rank, size, rank, size, "127.0.0.1", port, "test"}; }
+
+// The error of each of these processes, or what it did.
+std::vector<std::string> run(const std::vector<int>& ranks, int size, milliseconds limit,
+                             const std::function<std::string(ProcessGroup&)>& body, int port = free_port()) {
+  std::vector<std::string> said(ranks.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    threads.emplace_back([&, i] {
+      const auto group = ProcessGroup::join(place(ranks[i], size, port), limit);
+      said[i] = group ? body(**group) : "join: " + group.error().message;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return said;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("group: every process sees what all gave, in their order") {
+  const auto said = run({0, 1, 2}, 3, milliseconds(10'000), [](ProcessGroup& group) {
+    std::string seen;
+    for (int round = 0; round < 20; ++round) {
+      // Sizes differ, nothing at all among them, and one piece is larger than a socket's buffers.
+      const auto bytes = static_cast<std::size_t>(group.rank() == 1 ? 3'000'000 * (round % 2) : round * group.rank());
+      const std::string own(bytes, static_cast<char>('a' + group.rank()));
+      const auto all = group.all_gather(own);
+      if (!all) return all.error().message;
+      seen.clear();
+      for (const std::string& one : *all)
+        seen += std::to_string(one.size()) + (one.empty() ? "" : one.substr(0, 1)) + " ";
+    }
+    const auto values = group.all_gather_value(100 + group.rank());
+    if (!values || *values != std::vector<int>{100, 101, 102}) return std::string("other values");
+    const auto ok = group.barrier();
+    return ok ? seen : ok.error().message;
+  });
+  for (const std::string& one : said) CHECK(one == "0 3000000b 38c ");
+}
+
+TEST_CASE("group: a failure of one is everybody's, and they stay in step") {
+  const auto said = run({0, 1, 2}, 3, milliseconds(10'000), [](ProcessGroup& group) {
+    const Result<void> own = group.rank() == 0   ? Result<void>()
+                             : group.rank() == 1 ? Result<void>(fail(ErrorKind::assertion_error, "one"))
+                                                 : Result<void>(fail(ErrorKind::bad_input, "two"));
+    const auto all = group.agree(own);
+    const auto same = group.agree(fail(ErrorKind::bad_input, "alike"));
+    const auto none = group.agree({});
+    return (all ? "none" : all.error().message) + "|" + std::string(all ? "" : name(all.error().kind)) + "|" +
+           (same ? "none" : same.error().message) + "|" + (none ? "fine" : none.error().message);
+  });
+  for (const std::string& one : said) CHECK(one == "one; two|AssertionError|alike|fine");
+}
+
+TEST_CASE("group: who does not come is named by all who did, within the limit") {
+  const auto start = std::chrono::steady_clock::now();
+  const auto said = run({0, 2}, 4, milliseconds(300), [](ProcessGroup&) { return std::string("joined"); });
+  const auto taken = std::chrono::steady_clock::now() - start;
+  for (const std::string& one : said) {
+    CHECK(has(one, "join: after 0.3 s at 127.0.0.1:"));
+    CHECK(has(one, "these have not come: processes 1, 3 of 4"));
+  }
+  CHECK(taken >= milliseconds(290));  // poll rounds down
+  CHECK(taken < milliseconds(5'000));
+}
+
+TEST_CASE("group: nobody listens at process 0's place") {
+  const auto said = run({1}, 2, milliseconds(200), [](ProcessGroup&) { return std::string("joined"); });
+  CHECK(has(said[0], "join: process 1 cannot reach process 0 at 127.0.0.1:"));
+  CHECK(has(said[0], "within 0.2 s: Connection refused"));
+}
+
+TEST_CASE("group: a port that is taken, and an address that is none") {
+  const int port = free_port();
+  const auto taken = listen_on("127.0.0.1", port);
+  REQUIRE(taken.has_value());
+  const auto group = ProcessGroup::join(place(0, 2, port), milliseconds(200));
+  REQUIRE_FALSE(group.has_value());
+  CHECK(has(group.error().message, "cannot listen on 127.0.0.1:"));
+  CHECK(has(group.error().message, "MASTER_PORT"));
+  ProcessPlace nowhere = place(1, 2, port);
+  nowhere.master_address = "no-such-host.invalid";
+  CHECK_FALSE(ProcessGroup::join(nowhere, milliseconds(100)).has_value());
+}
+
+TEST_CASE("group: other sizes and numbers that exist twice are told apart") {
+  const int port = free_port();
+  std::string other;
+  std::thread stranger([&] {
+    const auto group = ProcessGroup::join(place(1, 3, port), milliseconds(5'000));
+    other = group ? "joined" : group.error().message;
+  });
+  const auto said = run({0}, 2, milliseconds(5'000), [](ProcessGroup&) { return std::string("joined"); }, port);
+  stranger.join();
+  CHECK(has(said[0], "process 0 was started as 0 of 2, another as 1 of 3"));
+  CHECK(other == said[0].substr(6));
+
+  const auto twice = run({0, 1, 1}, 3, milliseconds(5'000), [](ProcessGroup&) { return std::string("joined"); });
+  for (const std::string& one : twice) CHECK(has(one, "two processes say that they are number 1"));
+}
+
+TEST_CASE("group: a connection that does not introduce itself is dropped") {
+  const int port = free_port();
+  std::thread scanner([&] {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    const auto stray = connect_to("127.0.0.1", port, deadline);
+    if (stray) stray->send_all("GET / HTTP/1.0\r\n\r\nand so on, as long as a greeting", 50, deadline);
+    std::this_thread::sleep_for(milliseconds(50));
+  });
+  const auto said = run({0, 1}, 2, milliseconds(8'000), [](ProcessGroup&) { return std::string("joined"); }, port);
+  scanner.join();
+  for (const std::string& one : said) CHECK(one == "joined");
+}
+
+TEST_CASE("group: one that does not come to a common step is named after the limit") {
+  const auto said = run({0, 1, 2}, 3, milliseconds(400), [](ProcessGroup& group) {
+    if (group.rank() == 1) {
+      std::this_thread::sleep_for(milliseconds(900));
+      return std::string("slept");
+    }
+    const auto first = group.barrier();
+    const auto later = group.barrier();
+    return first || later ? std::string("met") : first.error().message + "|" + later.error().message;
+  });
+  const std::string late = "process 1 of 3 did not come to a common step within 0.4 s";
+  CHECK(said[0] == late + "|" + late);  // it stays so
+  CHECK(said[2] == late + "|" + late);
+}
+
+TEST_CASE("group: one that leaves early is named") {
+  const auto said = run({0, 1}, 2, milliseconds(2'000), [](ProcessGroup& group) {
+    if (group.rank() == 1) return std::string("left early");
+    const auto met = group.barrier();
+    return met ? std::string("met") : met.error().message;
+  });
+  CHECK(said[0] == "process 1 has left: it ended or was killed");
+}
+
+// A process of its own that joins, meets once and then waits to be killed.
+pid_t start_victim(int rank, int size, int port) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  const auto group = ProcessGroup::join(place(rank, size, port), milliseconds(10'000));
+  if (group && (*group)->barrier()) pause();
+  _exit(1);
+}
+
+TEST_CASE("group: a process that is killed is named to all others at once") {
+  for (const int victim : {0, 1}) {
+    CAPTURE(victim);
+    const int port = free_port();
+    const pid_t child = start_victim(victim, 3, port);
+    REQUIRE(child > 0);
+    std::vector<int> others;
+    for (int rank = 0; rank < 3; ++rank) {
+      if (rank != victim) others.push_back(rank);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const auto said = run(
+        others, 3, milliseconds(30'000),
+        [&](ProcessGroup& group) {
+          if (const auto met = group.barrier(); !met) return "too early: " + met.error().message;
+          if (group.rank() == others[1]) kill(child, SIGKILL);
+          const auto met = group.barrier();
+          return met ? std::string("met") : met.error().message;
+        },
+        port);
+    CHECK(std::chrono::steady_clock::now() - start < milliseconds(15'000));  // not the limit
+    const std::string wanted = "process " + std::to_string(victim) + " has left: it ended or was killed";
+    for (const std::string& one : said) CHECK(one == wanted);
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child);
+  }
+}
+
+}  // namespace
+}  // namespace a2asim::gpu
