@@ -443,6 +443,7 @@ Result<std::vector<std::byte>> CudaAllToAll::read_slice(int rank) {
   if (rank < 0 || rank >= static_cast<int>(configs_.size())) {
     return fail(ErrorKind::bad_input, "there is no rank " + number(rank));
   }
+  if (auto ok = slices_.use_device_of(rank); !ok) return tl::unexpected(ok.error());
   std::vector<std::byte> bytes(static_cast<std::size_t>(slices_.slice_bytes(rank)));
   const int code = cudaMemcpy(bytes.data(), slices_.slice(rank), bytes.size(), cudaMemcpyDefault);
   if (auto ok = cuda_result(code, "reading a slice"); !ok) return tl::unexpected(ok.error());

@@ -70,6 +70,7 @@ Error CudaAllToAll::timeout_error(const Device& device, const DeviceState& state
     if (missing == 0) continue;
     const WorkspaceLayout at = config_of(local).layout();
     std::vector<std::int32_t> control(static_cast<std::size_t>(at.topk_target_ranks / 4));
+    if (auto ok = slices_.use_device_of(rank); !ok) return ok.error();
     const auto read = cudaMemcpy(control.data(), slices_.slice(rank), control.size() * 4, cudaMemcpyDefault);
     if (auto ok = cuda_result(read, "reading flags"); !ok) return ok.error();
     const auto word = [&](std::int64_t offset, int index) {
@@ -91,6 +92,7 @@ Error CudaAllToAll::guard_error(const Device& device, const DeviceState& state) 
   for (const std::size_t local : device.local) {
     SliceHeader header;
     const int rank = local_ranks_[local];
+    if (auto ok = slices_.use_device_of(rank); !ok) return ok.error();
     const auto read = cudaMemcpy(&header, slices_.slice(rank) - sizeof(header), sizeof(header), cudaMemcpyDefault);
     if (auto ok = cuda_result(read, "reading the guard records"); !ok) return ok.error();
     for (const bool in_combine : {false, true}) {

@@ -17,10 +17,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A communicator without the device API's needs: only whether loads and stores reach every place.
-ncclDevCommRequirements no_requirements() {
-  ncclDevCommRequirements none;
-  std::memset(&none, 0, sizeof none);
+// A communicator without the device API's needs: only whether loads and stores reach every place. It stays: NCCL may
+// look at it later than the call.
+const ncclDevCommRequirements& no_requirements() {
+  static const ncclDevCommRequirements none = [] {
+    ncclDevCommRequirements made;
+    std::memset(&made, 0, sizeof made);
+    return made;
+  }();
   return none;
 }
 
@@ -192,8 +196,7 @@ Result<std::unique_ptr<NcclWindows>> NcclWindows::create(std::shared_ptr<NcclWor
   for (std::size_t local = 0; local < count; ++local) comms.push_back(in.comm(local));
   // Where NCCL has no symmetric memory this fails; registering would give a handle that kernels cannot use.
   auto ok = in.grouped("ncclDevCommCreate", [memory, comms](std::size_t local) {
-    const ncclDevCommRequirements none = no_requirements();
-    return ncclDevCommCreate(comms[local], &none, &memory->comms[local]);
+    return ncclDevCommCreate(comms[local], &no_requirements(), &memory->comms[local]);
   });
   if (!ok) return tl::unexpected(ok.error());
   const int reached = memory->comms[0].lsaSize;

@@ -80,8 +80,7 @@ Result<SymmetricSlices> SymmetricSlices::create(std::span<const Slice> slices, c
 Result<void> SymmetricSlices::clear() const {
   for (int rank = 0; rank < static_cast<int>(slice_bytes_.size()); ++rank) {
     if (!is_local(rank)) continue;
-    const int device = placement_.places[place_of(rank)].device;
-    if (auto ok = cuda_result(cudaSetDevice(device), "cudaSetDevice"); !ok) return ok;
+    if (auto ok = use_device_of(rank); !ok) return ok;
     const std::size_t local_place = place_of(rank) - placement_.first_local;
     std::byte* from = region_->base(local_place, place_of(rank)) + pitch_start_bytes_[static_cast<std::size_t>(rank)];
     if (auto ok = clear_slice(from, slice(rank) + padded_bytes_); !ok) return ok;
@@ -98,10 +97,16 @@ std::byte* SymmetricSlices::slice(int rank) const {
   return slice(rank, is_local(rank) ? place_of(rank) - placement_.first_local : 0);
 }
 
+Result<void> SymmetricSlices::use_device_of(int rank) const {
+  const std::size_t place = is_local(rank) ? place_of(rank) : placement_.first_local;
+  return cuda_result(cudaSetDevice(placement_.places[place].device), "cudaSetDevice");
+}
+
 Result<void> SymmetricSlices::check_red_zones() const {
   std::vector<unsigned char> zone(static_cast<std::size_t>(kRedZone_bytes));
   for (int rank = 0; rank < static_cast<int>(slice_bytes_.size()); ++rank) {
     if (!is_local(rank)) continue;
+    if (auto ok = use_device_of(rank); !ok) return ok;
     const int code = cudaMemcpy(zone.data(), slice(rank) + padded_bytes_, zone.size(), cudaMemcpyDefault);
     if (auto ok = cuda_result(code, "reading a red zone"); !ok) return ok;
     if (std::any_of(zone.begin(), zone.end(), [](unsigned char byte) { return byte != kRedZoneByte; })) {

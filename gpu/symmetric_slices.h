@@ -28,6 +28,8 @@ class SymmetricSlices {
   std::byte* slice(int rank, std::size_t local_place) const;
   // As its own device does where it is local, else as the first local place's.
   std::byte* slice(int rank) const;
+  // Makes current the device that addresses slice(rank): NCCL's windows are mapped for their own device alone.
+  Result<void> use_device_of(int rank) const;
   std::int64_t slice_bytes(int rank) const { return slice_bytes_[static_cast<std::size_t>(rank)]; }
   bool is_local(int rank) const { return placement_.is_local(place_of(rank)); }
   const PeerRegion& region() const { return *region_; }

@@ -124,7 +124,7 @@ elif [ -n "$program" ]; then
     validate "validate: $gpus GPUs, $way" "$program" validate "${scenarios[@]}" --peer-memory $way
   done
   mpi=(mpirun --allow-run-as-root --oversubscribe -n "$gpus")
-  torch=(torchrun --standalone --nproc-per-node "$gpus" --no-python)
+  torch=(torchrun --nproc-per-node "$gpus" --master-addr 127.0.0.1 --master-port 29611 --no-python)
   for way in ipc nccl; do
     if command -v mpirun >/dev/null; then
       validate "validate: $gpus processes by mpirun, $way" \

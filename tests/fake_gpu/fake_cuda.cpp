@@ -1,14 +1,16 @@
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
@@ -20,6 +22,10 @@
 
 using Work = std::function<void()>;
 
+struct CUevent_st {
+  cudaStream_t stream = nullptr;
+  std::chrono::steady_clock::time_point when;
+};
 struct CUgraph_st {
   std::vector<Work> work;
 };
@@ -101,10 +107,17 @@ void* map(const std::string& name, std::size_t bytes, int flags) {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-// Names of this process's shared memory go when it ends, however it ends in order.
+// Shared memory has names: those of this process go when it ends, and those of processes that were killed.
 struct Cleaner {
   ~Cleaner() {
     for (const auto& [memory, allocation] : runtime().own) shm_unlink(allocation.name.c_str());
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", none)) {
+      int process = 0;
+      const std::string name = entry.path().filename().string();
+      const bool is_ours = std::sscanf(name.c_str(), "a2asim-fake-%d-", &process) == 1;
+      if (is_ours && kill(process, 0) != 0) shm_unlink(("/" + name).c_str());
+    }
   }
 } cleaner;
 
@@ -263,6 +276,36 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return stream_of(stream).is_done() ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
+  event->stream = stream;
+  a2asim::fake::enqueue(stream, [event] { event->when = std::chrono::steady_clock::now(); });
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, 0);
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) { return cudaStreamSynchronize(event->stream); }
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
+  *ms = std::chrono::duration<float, std::milli>(to->when - from->when).count();
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t stream) {
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  std::memset(properties, 0, sizeof *properties);
+  std::strcpy(properties->name, "pretended");
+  return cudaSuccess;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
