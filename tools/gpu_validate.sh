@@ -123,7 +123,7 @@ elif [ -n "$program" ]; then
   for way in peer nccl; do
     validate "validate: $gpus GPUs, $way" "$program" validate "${scenarios[@]}" --peer-memory $way
   done
-  mpi=(mpirun --allow-run-as-root --oversubscribe -n "$gpus")
+  mpi=(mpirun --allow-run-as-root --oversubscribe --bind-to none -n "$gpus")
   torch=(torchrun --nproc-per-node "$gpus" --master-addr 127.0.0.1 --master-port 29611 --no-python)
   for way in ipc nccl; do
     if command -v mpirun >/dev/null; then
