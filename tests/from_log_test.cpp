@@ -186,13 +186,15 @@ TEST_CASE("from-log: other spellings of the arguments, and what a scenario has n
 
 TEST_CASE("from-log: server_args that are cut, or say what nothing can mean") {
   CHECK_FALSE(*read_server_args("no arguments here"));
-  for (const std::string line : {"ServerArgs(", "ServerArgs(tp_size", "ServerArgs(tp_size=4", "ServerArgs(a='x",
-                                 "ServerArgs(a=[1, 2", "ServerArgs(a=1]"})
+  CHECK_FALSE(*read_server_args("TypeError: ServerArgs() got an unexpected keyword argument"));
+  for (const std::string line :
+       {"server_args=ServerArgs(", "server_args=ServerArgs(tp_size", "server_args=ServerArgs(tp_size=4",
+        "server_args=ServerArgs(a='x", "server_args=ServerArgs(a=[1, 2", "server_args=ServerArgs(a=1]"})
     CHECK_FALSE(read_server_args(line).has_value());
-  CHECK(read_server_args("ServerArgs()").value()->empty());
+  CHECK(read_server_args("server_args=ServerArgs()").value()->empty());
   for (const std::string fields : {"tp_size=0", "tp_size='4'", "tp_size=99999999999999999999", "enable_dp_attention=1",
                                    "cuda_graph_bs=[0]", "cuda_graph_bs=[1, 'x']"}) {
-    const auto args = read_server_args("ServerArgs(" + fields + ")");
+    const auto args = read_server_args("server_args=ServerArgs(" + fields + ")");
     CHECK_FALSE(deployment_from(**args).has_value());
   }
 }
@@ -301,7 +303,7 @@ TEST_CASE("from-log: any bytes give a scenario that can be read, or one line") {
                                          "\xff",
                                          "\x1b[",
                                          " batch, ",
-                                         "ServerArgs(",
+                                         "server_args=ServerArgs(",
                                          "99999999999999999999",
                                          "None",
                                          "2026-06-05 10:11:12",

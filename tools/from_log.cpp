@@ -41,9 +41,10 @@ Result<void> take_deployment(const LogContents& log, const FromLogOptions& optio
     out.notes.push_back(log.args ? "deployment: the launch command that was given, not the server_args of the log"
                                  : "deployment: the launch command that was given");
   } else if (!log.args) {
-    return unusable(
-        "the log has no line with server_args=ServerArgs(..), and no launch command is given: give it with "
-        "--launch FILE or after `--`");
+    return unusable(fmt::format(
+        "{}; give the launch command with --launch FILE or after `--`",
+        log.args_problem.empty() ? "the log has no line with server_args=ServerArgs(..), and no launch command is given"
+                                 : log.args_problem));
   }
   std::optional<ModelShape> shape = options.model;
   if (!shape && model_path) {

@@ -29,6 +29,7 @@ struct LogContents {
   std::vector<UnusableLine> unusable;
   std::optional<LoggedArgs> args;  // of the first server that starts
   std::size_t args_line = 0;
+  std::string args_problem;  // of the first line of arguments that cannot be read
   std::optional<std::size_t> other_server_line;  // from here on it is a server of another deployment
 };
 

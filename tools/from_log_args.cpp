@@ -12,7 +12,8 @@
 namespace a2asim {
 namespace {
 
-constexpr std::string_view kServerArgs = "ServerArgs(";
+// f"{server_args=}"; the class's name alone stands in error messages too.
+constexpr std::string_view kServerArgs = "server_args=ServerArgs(";
 
 tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 

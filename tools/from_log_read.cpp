@@ -24,22 +24,19 @@ bool next_line(std::istream& in, std::string& line, bool& is_cut) {
   }
 }
 
-Result<void> take_server_args(const std::string& line, LogContents& log) {
-  if (line.find("ServerArgs(") == std::string::npos) return {};
+void take_server_args(const std::string& line, LogContents& log) {
+  if (line.find("server_args=") == std::string::npos) return;
   Result<std::optional<LoggedArgs>> args = read_server_args(without_colours(line));
   if (!args) {
-    return unusable(
-        fmt::format("line {}: {}; give the launch command with --launch FILE or after `--`, and leave "
-                    "the line out",
-                    log.lines, args.error().message));
-  }
-  if (!log.args) {
+    if (log.args_problem.empty()) log.args_problem = fmt::format("line {}: {}", log.lines, args.error().message);
+  } else if (!*args) {
+    return;
+  } else if (!log.args) {
     log.args = std::move(*args);
     log.args_line = log.lines;
   } else if (!log.other_server_line && !same_deployment(*log.args, **args)) {
     log.other_server_line = log.lines;
   }
-  return {};
 }
 
 }  // namespace
@@ -50,7 +47,7 @@ Result<LogContents> read_log(std::istream& in, std::size_t first_line, std::size
   for (bool is_cut = false; next_line(in, line, is_cut);) {
     ++log.lines;
     log.cut_lines += is_cut ? 1 : 0;
-    if (const Result<void> taken = take_server_args(line, log); !taken) return tl::unexpected(taken.error());
+    take_server_args(line, log);
     if (log.lines < first_line || log.lines > last_line) continue;
     for (LogEntry& entry : read_batches(line, log.lines)) {
       if (const auto* unusable_line = std::get_if<UnusableLine>(&entry)) {

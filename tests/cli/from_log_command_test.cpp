@@ -195,6 +195,11 @@ TEST_CASE("from-log: the launch command from a file or after the dashes, in plac
         std::string::npos);
 }
 
+TEST_CASE("from-log: arguments that are cut do not matter where a launch command is given") {
+  CHECK(scenario_of(from_log("server_args=ServerArgs(tp_size=8, \n" + kTwoRanks, {"--", kLaunch})) ==
+        scenario_of(from_log(kTwoRanks, {"--", kLaunch})));
+}
+
 TEST_CASE("from-log: --out, and the model's shape from the log's model_path") {
   const TemporaryFile file;
   std::string log = text_of("collapse.log");
