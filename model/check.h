@@ -26,6 +26,12 @@ struct CheckWitness {
   std::vector<std::string> paths;                // "eager", "graph"
 };
 
+// Row slots of one rank: experts run over `computed`, and `needed` would do.
+struct CheckWaste {
+  std::int64_t computed = 0;
+  std::int64_t needed = 0;
+};
+
 struct CheckFinding {
   std::string id;  // a FindingKind's name, "rejected", or the id of a note such as "unknown_flag"
   Severity severity = Severity::note;
@@ -35,6 +41,7 @@ struct CheckFinding {
   std::vector<std::string> chain;  // why: flag -> predicate -> what each rank knew -> what it chose
   std::string fix;                 // what to change, naming flag or variable and both numbers
   std::optional<CheckWitness> witness;
+  std::optional<CheckWaste> waste;
 };
 
 struct CheckReport {

@@ -266,8 +266,9 @@ CheckFinding explain_waste(const Deployment& deployment, Phase phase, std::int64
   finding.id = name(FindingKind::wasted);
   finding.severity = Severity::note;
   finding.phase = phase;
+  finding.waste = {r * deployment.topology.ep_size, rows * deployment.topology.ep_size};
   finding.message = fmt::format("R = {} while a rank has {} rows: {} slots are computed per rank where {} are needed", r, rows,
-                                r * deployment.topology.ep_size, rows * deployment.topology.ep_size);
+                                finding.waste->computed, finding.waste->needed);
   finding.consequence = "right results, but experts run over padding slots";
   finding.fix = fmt::format("SGLang with #30450 or newer sizes by the batch; or lower {} towards the largest batch (now {})",
                             kCapVariable, deployment.max_num_tokens);

@@ -5,8 +5,11 @@
 
 #include <set>
 
+#include "model/generation.h"
 #include "sim/replay.h"
 #include "sim/scenario_reader.h"
+#include "tools/report/check_page.h"
+#include "tools/report/explore_page.h"
 #include "tools/report/html.h"
 #include "tools/report/page.h"
 #include "tools/report/replay_page.h"
@@ -17,10 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 ReplayForPage replayed(Scenario scenario, std::int64_t drawing_bytes = kDrawingLimit_bytes,
-                       Fidelity fidelity = Fidelity::numeric) {
-  ReplayOptions options;
-  options.fidelity = fidelity;
-  options.findings_per_kind = 1'000'000;
+                       ReplayOptions options = {}) {
   auto run = replay_for_page(std::move(scenario), "test.yaml", options, drawing_bytes);
   REQUIRE(run);
   return std::move(*run);
@@ -97,7 +97,7 @@ TEST_CASE("report: a page is one file and lets nothing else run or load") {
   CHECK(page.find("default-src 'none'") != std::string::npos);
   CHECK(page.find("unsafe") == std::string::npos);
   for (const char* part : {" src=", "<link", "@import", "url(http", "style=\"", "onclick"})
-    CHECK_MESSAGE(page.find(part) == std::string::npos, part);
+    CHECK_MESSAGE(page.find(part) == std::string::npos, std::string(part));
   CHECK(page.find("@@") == std::string::npos);
 }
 
@@ -113,7 +113,9 @@ TEST_CASE("report: drawings mark exactly the rows that the findings name") {
     // Small enough that every slot is drawn.
     for (Step& step : scenario.steps)
       for (std::int64_t& tokens : step.tokens) tokens = std::min<std::int64_t>(tokens, 20);
-    const ReplayForPage page = replayed(std::move(scenario), std::int64_t{1} << 30);
+    ReplayOptions options;
+    options.findings_per_kind = 1'000'000;  // all of them
+    const ReplayForPage page = replayed(std::move(scenario), std::int64_t{1} << 30, options);
     CHECK(page.buffers_left_out == 0);
     const std::set<Place> wanted = places_of_findings(page.report);
     const std::set<Place> drawn = places_of_buffers(page.buffers);
@@ -158,10 +160,10 @@ TEST_CASE("report: an arrow ends in the slot that really holds the row") {
 
 TEST_CASE("report: without a script the page says the verdict, the chain and the fix") {
   const std::string page = page_of(replayed(shipped("collapse")));
-  for (const char* part : {"Disagrees", "knows only its own count, 4", "<var>R</var> = <strong>4</strong>",
+  for (const char* part : {"Disagrees", "knows only its own number of rows, 4", "<var>R</var> = <strong>4</strong>",
                            "Where one row went", "require_mlp_tp_gather is false", "leave out --enable-dp-lm-head",
                            "From wrong outputs back to the rows behind them", "<noscript>"})
-    CHECK_MESSAGE(page.find(part) != std::string::npos, part);
+    CHECK_MESSAGE(page.find(part) != std::string::npos, std::string(part));
 }
 
 TEST_CASE("report: a large run makes a page of bounded size that says what it leaves out") {
@@ -179,7 +181,9 @@ TEST_CASE("report: a large run makes a page of bounded size that says what it le
   step.tokens.back() = 4000;
   step.repeat = 3;
   scenario.steps = {step};
-  ReplayForPage page = replayed(std::move(scenario), kDrawingLimit_bytes, Fidelity::provenance);
+  ReplayOptions options;
+  options.fidelity = Fidelity::provenance;
+  ReplayForPage page = replayed(std::move(scenario), kDrawingLimit_bytes, options);
   for (int i = 0; i < 200; ++i) page.report.steps.push_back(page.report.steps[0]);  // as a long run would have
   page.report.steps_run += 200;
   const std::string html = page_of(page);
@@ -205,6 +209,70 @@ TEST_CASE("report: a path that cannot be written is one line that names the opti
   const auto failed = write_page("/nonexistent/page.html", "x");
   REQUIRE_FALSE(failed);
   CHECK(failed.error().message == "--report: cannot write '/nonexistent/page.html'; give a path that can be written");
+}
+
+TEST_CASE("report: check's page has the finding, its batch replayed with the same sizes, and the sizes as bars") {
+  CheckReport report;
+  report.verdict = Verdict::disagrees;
+  report.generation = find_generation("pr29461")->generation;
+  report.backend = "flashinfer";
+  report.topology.tp_size = report.topology.dp_size = report.topology.ep_size = report.topology.attn_dp_size = 2;
+  report.capacity = Capacity{64, 100, 200, 0, 50'000};
+  report.workspace_known = true;
+  CheckFinding finding;
+  finding.id = "geometry_disagreement";
+  finding.severity = Severity::error;
+  finding.phase = Phase::graph_decode;
+  finding.message = "sizes <differ>";
+  finding.chain = {"because & so"};
+  finding.fix = "leave it";
+  finding.witness = CheckWitness{{2, 0}, {"DECODE", "IDLE"}, {2, 1}, {"graph", "graph"}};
+  finding.waste = CheckWaste{1000, 10};
+  report.findings.push_back(finding);
+  const std::vector<std::string> argv = {"--model-path",
+                                         "it's",
+                                         "--tp",
+                                         "2",
+                                         "--dp",
+                                         "2",
+                                         "--enable-dp-attention",
+                                         "--enable-dp-lm-head",
+                                         "--moe-dense-tp-size",
+                                         "1",
+                                         "--moe-a2a-backend",
+                                         "flashinfer",
+                                         "--moe-runner-backend",
+                                         "flashinfer_cutlass"};
+  CHECK(shell_command({"a b", "it's", "x=1"}) == "python3 -m sglang.launch_server 'a b' 'it'\\''s' x=1");
+  CheckForPage page{report, shell_command(argv), ModelShape{8, 2, 7168}, {}, {}};
+  page.witness = witness_scenario(report, argv, {}, page.model);
+  REQUIRE(page.witness);
+  const std::string html = check_page(page);
+  for (const char* part :
+       {"Sizes &lt;differ&gt;.", "because &amp; so", "leave it", "Who is who", "receive buffers (dispatch)",
+        "1000 slots", "\"r\":[2,1]", "<span class=\"mark\" aria-hidden=\"true\">▲</span> <strong>1</strong>"})
+    CHECK_MESSAGE(html.find(part) != std::string::npos, std::string(part));
+  page.report.findings[0].severity = Severity::note;
+  CHECK_FALSE(witness_scenario(page.report, argv, {}, page.model));
+}
+
+TEST_CASE("report: every bad cell of explore's matrix links to a chapter of its page") {
+  ExploreReport report;
+  report.generations.push_back(explore(*find_generation("pr29461")->generation, {}));
+  const std::string html = explore_page(report, {});
+  std::size_t bad = 0;
+  for (const PlacedWitness& placed : witnesses(report)) bad += placed.worst && is_error(placed.outcome) ? 1 : 0;
+  REQUIRE(bad > 0);
+  CHECK(count(html, "<span class=\"cell error\"><span aria-hidden=\"true\">✕</span> <a href=\"#w") +
+            count(html, "<span class=\"cell error\"><span aria-hidden=\"true\">◆</span> <a href=\"#w") ==
+        bad);
+  for (std::size_t i = 0; i < bad; ++i) {
+    CHECK(count(html, fmt::format("<article class=\"chapter\" id=\"w{}\"", i)) == 1);
+    CHECK(count(html, fmt::format("class=\"viewer\" data-replay=\"w{}\"", i)) == 1);
+  }
+  CHECK(html == explore_page(report, {}));
+  report.rule = "python3 rule.py";  // without the rule itself, what it did cannot be replayed
+  CHECK(count(explore_page(report, {}), "class=\"viewer\"") == 0);
 }
 
 }  // namespace a2asim

@@ -15,6 +15,8 @@
 #include "tools/check_formats.h"
 #include "tools/commands.h"
 #include "tools/input.h"
+#include "tools/report/check_page.h"
+#include "tools/report/page.h"
 #include "tools/rule_process.h"
 #include "tools/shape_options.h"
 #include "tools/text.h"
@@ -33,13 +35,14 @@ Examples:
       --enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass
   a2asim check --sglang v0.5.13 --env SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=1024 --file serve.sh
   a2asim check --num-experts 256 --top-k 8 --hidden-size 7168 --format json < serve.sh
+  a2asim check --file serve.sh --report serve.html   (opens in a browser, needs no network)
 
 Verdicts: agrees; disagrees (some batch makes ranks derive different sizes); over_capacity (explicit flags admit a batch
 above the cap); rejected (SGLang itself refuses); out_of_scope (no fixed-geometry all-to-all).
 Exit codes: 0 no error found, 1 disagrees, over_capacity or rejected, 2 the input cannot be used (one line says why).)";
 
 struct Options {
-  std::optional<std::string> sglang, gpu_memory, file, rule_cmd;
+  std::optional<std::string> sglang, gpu_memory, file, rule_cmd, report;
   ShapeOptions shape;
   std::vector<std::string> env;
   std::vector<std::string> stray;  // words without `--` in front
@@ -128,15 +131,16 @@ Result<void> settle_model(const Options& options, Inputs& inputs) {
   return {};
 }
 
-Result<CheckReport> resolve_and_check(DeploymentInputs inputs, const std::optional<std::string>& rule_cmd) {
-  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(rule_cmd);
-  if (!rule) return tl::unexpected(rule.error());
-  if (*rule) inputs.rule = (*rule)->rule();
+std::string page_of(const CheckReport& report, const LaunchCommand& launch, const DeploymentInputs& inputs) {
+  CheckForPage page{report, shell_command(launch.argv), inputs.model, std::nullopt, inputs.rule};
+  page.witness = witness_scenario(report, launch.argv, inputs.env.values(), inputs.model);
+  return check_page(page);
+}
+
+Result<CheckReport> resolve_and_check(const DeploymentInputs& inputs) {
   const Result<std::unique_ptr<Deployment>> deployment = resolve_deployment(inputs);
   if (!deployment) return tl::unexpected(deployment.error());
-  CheckReport report = check_deployment(**deployment);
-  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
-  return report;
+  return check_deployment(**deployment);
 }
 
 Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
@@ -171,9 +175,18 @@ Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
   if (options.rule_cmd)
     inputs.notes.push_back(note("rule", fmt::format("the size comes from --rule-cmd '{}', all else from {}",
                                                     one_line(*options.rule_cmd, 100), deployment.generation->name)));
-  Result<CheckReport> report = parsed ? resolve_and_check(deployment, options.rule_cmd)
-                                      : refused_by_argparse(*deployment.generation, parsed.error());
-  if (report) report->findings.insert(report->findings.end(), inputs.notes.begin(), inputs.notes.end());
+  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd);
+  if (!rule) return tl::unexpected(rule.error());
+  if (*rule) deployment.rule = (*rule)->rule();
+  Result<CheckReport> report =
+      parsed ? resolve_and_check(deployment) : refused_by_argparse(*deployment.generation, parsed.error());
+  if (!report) return report;
+  report->findings.insert(report->findings.end(), inputs.notes.begin(), inputs.notes.end());
+  const std::string page = options.report ? page_of(*report, launch, deployment) : "";  // its replay may ask the rule
+  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
+  if (options.report) {
+    if (auto written = write_page(*options.report, page); !written) return tl::unexpected(written.error());
+  }
   return report;
 }
 
@@ -208,6 +221,8 @@ void add_options(CLI::App& command, Options& options) {
       ->type_name("\"PROGRAM ARGS\"");
   command.add_option("--file", options.file, "Read the launch command from a file; - is standard input")
       ->type_name("FILE");
+  command.add_option("--report", options.report, "Write one HTML page: the finding, the batch that shows it, replayed")
+      ->type_name("OUT.html");
   command.add_option("--format", options.format, "text, json or sarif; default text")->type_name("FORMAT");
   command.add_flag("--verbose", options.verbose, "Text: every finding in full, longer than a screen");
   command.add_option("words", options.stray)->group("");  // for a clear message only

@@ -26,22 +26,6 @@ struct Limits {
 };
 constexpr Limits kUnlimited = {1000, 1000, 1000, 1000, 100000};
 
-std::string_view sentence(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::agrees:
-      return "in every phase that these flags reach, all ranks derive the same size, within the cap";
-    case Verdict::disagrees:
-      return "some batch makes ranks derive different sizes of the all-to-all";
-    case Verdict::over_capacity:
-      return "the flags admit a batch above the cap";
-    case Verdict::rejected:
-      return "SGLang itself refuses this configuration";
-    case Verdict::out_of_scope:
-      return "no fixed-geometry all-to-all is in use, so there is no size to agree on";
-  }
-  return "";
-}
-
 std::string painted(std::string_view text, std::string_view colour, bool use) {
   return use ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : std::string(text);
 }
@@ -53,11 +37,6 @@ std::string_view colour_of(Verdict verdict) {
 
 std::string_view colour_of(Severity severity) {
   return severity == Severity::error ? "1;31" : severity == Severity::warning ? "1;33" : "1";
-}
-
-std::string version_words(const Generation& generation) {
-  return fmt::format("sglang {} ({}), FlashInfer {}", generation.name, generation.date,
-                     limits(generation.capacity.flashinfer).tag);
 }
 
 std::string topology_words(const CheckReport& report) {
@@ -166,7 +145,7 @@ std::vector<std::string> head(const CheckReport& report, const TextStyle& style)
   std::ranges::transform(word, word.begin(),
                          [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
   std::vector<std::string> lines = {
-      fmt::format("{}: {}", painted(word, colour_of(report.verdict), style.colour), sentence(report.verdict))};
+      fmt::format("{}: {}", painted(word, colour_of(report.verdict), style.colour), verdict_in_words(report.verdict))};
   std::vector<std::string> facts;
   if (report.generation != nullptr) facts.push_back(version_words(*report.generation));
   if (!report.backend.empty()) facts.push_back(topology_words(report));
@@ -219,6 +198,27 @@ std::string one_screen(const CheckReport& report, const TextStyle& style) {
 }
 
 }  // namespace
+
+std::string_view verdict_in_words(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::agrees:
+      return "in every phase that these flags reach, all ranks derive the same size, within the cap";
+    case Verdict::disagrees:
+      return "some batch makes ranks derive different sizes of the all-to-all";
+    case Verdict::over_capacity:
+      return "the flags admit a batch above the cap";
+    case Verdict::rejected:
+      return "SGLang itself refuses this configuration";
+    case Verdict::out_of_scope:
+      return "no fixed-geometry all-to-all is in use, so there is no size to agree on";
+  }
+  return "";
+}
+
+std::string version_words(const Generation& generation) {
+  return fmt::format("sglang {} ({}), FlashInfer {}", generation.name, generation.date,
+                     limits(generation.capacity.flashinfer).tag);
+}
 
 std::string check_as_text(const CheckReport& report, const TextStyle& style) {
   return style.verbose ? everything(report, style) : one_screen(report, style);

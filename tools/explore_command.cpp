@@ -9,6 +9,7 @@
 #include "tools/commands.h"
 #include "tools/explore_formats.h"
 #include "tools/input.h"
+#include "tools/report/explore_page.h"
 #include "tools/rule_process.h"
 #include "tools/text.h"
 
@@ -36,14 +37,14 @@ A cell of the matrix says the worst of its cases:
 
 Examples:
   a2asim explore --sglang pr29461
-  a2asim explore --sglang pr27945..pr30450 --out witnesses
+  a2asim explore --sglang pr27945..pr30450 --out witnesses --report matrix.html
   a2asim explore --sglang pr29461 --rule-cmd "python3 tools/examples/rule_pr29461.py"
   a2asim explore --sglang all --shard 2/8 --format json > shard2.json    (then: a2asim merge shard*.json)
 
 Exit codes: 0 no error, 1 a disagreement or a silent overflow, 2 the input cannot be used (one line says why).)";
 
 struct Options {
-  std::optional<std::string> sglang, rule_cmd, budget, shard, threads, out;
+  std::optional<std::string> sglang, rule_cmd, budget, shard, threads, out, report;
   std::string format = "text";
 };
 
@@ -173,8 +174,10 @@ Result<int> run_explore(const Options& options, Io& io) {
       report.generations.push_back(std::move(found));
     }
   }
+  const SizingRule own = *rule ? (*rule)->rule() : SizingRule{};
+  const std::string html = options.report ? explore_page(report, own) : "";  // its replays may ask the rule
   if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
-  return deliver(report, {options.format, options.out}, io);
+  return deliver(report, {options.format, options.out, options.report, html}, io);
 }
 
 void add_options(CLI::App& command, Options& options) {
@@ -192,6 +195,8 @@ void add_options(CLI::App& command, Options& options) {
       ->type_name("N");
   command.add_option("--out", options.out, "Write the witness of each bad cell as a scenario for `replay`")
       ->type_name("DIR");
+  command.add_option("--report", options.report, "Write one HTML page: the matrix, and each witness with its replay")
+      ->type_name("OUT.html");
   command.add_option("--format", options.format, "text, json or sarif; default text")->type_name("FORMAT");
   command.footer(kFooter);
 }

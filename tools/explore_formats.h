@@ -53,6 +53,8 @@ Result<ExploreReport> read_explore_json(const std::string& text, const std::stri
 struct ExploreOutput {
   std::string format = "text";
   std::optional<std::string> directory;
+  std::optional<std::string> page;  // the path, and the page to write there
+  std::string html;
 };
 struct Io;
 Result<int> deliver(const ExploreReport& report, const ExploreOutput& output, Io& io);

@@ -7,6 +7,7 @@
 #include "tools/explore_formats.h"
 #include "tools/input.h"
 #include "tools/io.h"
+#include "tools/report/page.h"
 #include "tools/text.h"
 
 namespace a2asim {
@@ -71,6 +72,9 @@ Result<int> deliver(const ExploreReport& report, const ExploreOutput& output, Io
   if (!format) return tl::unexpected(format.error());
   if (output.directory) {
     if (auto written = write_scenarios(report, *output.directory); !written) return tl::unexpected(written.error());
+  }
+  if (output.page) {
+    if (auto written = write_page(*output.page, output.html); !written) return tl::unexpected(written.error());
   }
   io.out << (*format == 0   ? explore_as_text(report, output.directory.value_or(""))
              : *format == 1 ? explore_as_json(report)

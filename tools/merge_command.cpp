@@ -7,6 +7,7 @@
 #include "tools/commands.h"
 #include "tools/explore_formats.h"
 #include "tools/input.h"
+#include "tools/report/explore_page.h"
 #include "tools/text.h"
 
 namespace a2asim {
@@ -14,7 +15,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> files;
-  std::optional<std::string> out;
+  std::optional<std::string> out, report;
   std::string format = "text";
 };
 
@@ -79,7 +80,8 @@ Result<int> run_merge(const Options& options, Io& io) {
   for (std::size_t i = 1; i < parts.size(); ++i)
     if (auto added = add_part(whole, parts.front(), parts[i]); !added) return tl::unexpected(added.error());
   if (auto complete = check_complete(parts); !complete) return tl::unexpected(complete.error());
-  return deliver(whole, {options.format, options.out}, io);
+  const std::string html = options.report ? explore_page(whole, {}) : "";
+  return deliver(whole, {options.format, options.out, options.report, html}, io);
 }
 
 }  // namespace
@@ -91,6 +93,8 @@ void add_merge(CLI::App& program, CommandLine& line) {
       ->type_name("SHARD.json");
   command->add_option("--out", options->out, "Write the witness of each bad cell as a scenario for `replay`")
       ->type_name("DIR");
+  command->add_option("--report", options->report, "Write one HTML page: the matrix, and each witness with its replay")
+      ->type_name("OUT.html");
   command->add_option("--format", options->format, "text, json or sarif; default text")->type_name("FORMAT");
   command->callback([&line, options] { line.run = [options](Io& io) { return run_merge(*options, io); }; });
 }

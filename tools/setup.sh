@@ -86,6 +86,24 @@ setup() {
   fi
 }
 
+# What the browser tests need. Optional: without it they are skipped, and say so.
+setup_browser() {
+  local missing=() package
+  say "Set-up: what the browser tests need (optional)"
+  if command -v apt-get >/dev/null; then
+    command -v chromium >/dev/null || missing+=(chromium)
+    command -v node >/dev/null || missing+=(nodejs)
+    command -v npm >/dev/null || missing+=(npm)
+    for package in "${missing[@]}"; do
+      (install_missing "$package") || echo "cannot be had here: $package; the browser tests are skipped"
+    done
+  fi
+  if command -v npm >/dev/null && [ ! -d "$A2ASIM_ROOT/tests/browser/node_modules/playwright-core" ]; then
+    (cd "$A2ASIM_ROOT/tests/browser" && npm ci --no-audit --no-fund) ||
+      echo "cannot be had here: playwright-core; the browser tests are skipped"
+  fi
+}
+
 # configure PRESET [CMAKE OPTION..]
 configure() {
   say "Configure: build/$1"

@@ -12,6 +12,10 @@ namespace a2asim {
 // For element contents and for attributes in double quotes. Control characters are shown as U+FFFD.
 std::string html_text(std::string_view text);
 
+// "Ranks derive ..", "417,856".
+std::string capitalised(std::string_view words);
+std::string grouped(std::int64_t number);
+
 // <p> of plain text.
 std::string paragraph(std::string_view text);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tools/report/html.h"
 #include "tools/text.h"
@@ -12,13 +13,101 @@ namespace {
 
 constexpr std::int64_t kRanksListed = 128;
 
+// One line for ranks that saw and chose the same.
+std::string witness_table(const CheckWitness& witness) {
+  struct Group {
+    std::vector<std::string> cells;
+    std::vector<std::size_t> ranks;
+  };
+  std::vector<Group> groups;
+  for (std::size_t rank = 0; rank < witness.tokens_per_dp_rank.size(); ++rank) {
+    const auto at = [&](const std::vector<std::string>& from) { return rank < from.size() ? from[rank] : "-"; };
+    const auto& sizes = witness.runtime_max_tokens_per_rank;
+    const bool has_size = rank < sizes.size() && sizes[rank].has_value();
+    std::vector<std::string> cells = {at(witness.modes), std::to_string(witness.tokens_per_dp_rank[rank]),
+                                      at(witness.paths), has_size ? std::to_string(*sizes[rank]) : "raises"};
+    const auto same = std::ranges::find(groups, cells, &Group::cells);
+    if (same == groups.end())
+      groups.push_back({std::move(cells), {rank}});
+    else
+      same->ranks.push_back(rank);
+  }
+  HtmlTable table{"The smallest batch that shows it: each DP rank's part, and the R it derives",
+                  {"DP rank", "mode", "has", "runs", "R"},
+                  {},
+                  {2}};
+  std::vector<std::string> seen;
+  const bool differ = std::ranges::any_of(groups, [&](const Group& one) { return one.cells[3] != groups[0].cells[3]; });
+  for (const Group& group : groups)
+    table.rows.push_back({html_text(ranges(group.ranks)), html_text(group.cells[0]), html_text(group.cells[1]),
+                          html_text(group.cells[2]),
+                          differ ? marked_size(group.cells[3], seen) : html_text(group.cells[3])});
+  return html_table(table);
+}
+
 }  // namespace
+
+std::string phase_title(Phase phase) {
+  if (phase == Phase::start) return "at start";
+  std::string out(name(phase));
+  std::ranges::replace(out, '_', ' ');
+  return out;
+}
+
+std::string finding_html(const CheckFinding& finding) {
+  std::string out = paragraph(capitalised(finding.message) + ".");
+  if (finding.witness) out += witness_table(*finding.witness);
+  if (!finding.consequence.empty())
+    out += "<p><strong>What it does on hardware:</strong> " + html_text(finding.consequence) + ".</p>\n";
+  if (!finding.chain.empty()) {
+    out += "<p><strong>Why:</strong></p>\n<ol class=\"chain\">\n";
+    for (const std::string& line : finding.chain) out += "<li>" + html_text(line) + "</li>\n";
+    out += "</ol>\n";
+  }
+  if (!finding.fix.empty())
+    out += "<p class=\"fix\"><strong>What to change:</strong> " + html_text(finding.fix) + "</p>\n";
+  return out;
+}
+
+std::string code_block(std::string_view summary, std::string_view text) {
+  return fmt::format("<details><summary>{}</summary>\n<pre tabindex=\"0\"><code>{}</code></pre></details>\n",
+                     html_text(summary), html_text(text));
+}
 
 std::string verdict_title(Verdict verdict) {
   std::string out(name(verdict));
   std::ranges::replace(out, '_', ' ');
-  out[0] = static_cast<char>(out[0] - 32);
-  return out;
+  return capitalised(out);
+}
+
+std::string setting_words(int level, std::int64_t ranks, const std::optional<ModelShape>& shape) {
+  const std::string few = shape ? fmt::format("a few of them (here {} of {})", shape->top_k, shape->num_experts)
+                                : std::string("a few of them");
+  const std::string each = shape ? fmt::format(", {} on each", shape->num_experts / ranks) : std::string();
+  return fmt::format("<h{0}>The setting</h{0}>\n", level) +
+         paragraph(fmt::format(
+             "A mixture-of-experts layer has many small networks, the experts, and each token needs only {}. The "
+             "experts "
+             "are spread over {}, one GPU each{}. So in every layer each rank sends the data of its tokens "
+             "straight "
+             "into the memory of the ranks that hold their experts (dispatch), and afterwards reads the results back "
+             "(combine).",
+             few, ranks > 0 ? fmt::format("{} ranks", ranks) : std::string("the ranks"), each)) +
+         "<p>A receive buffer is one block of rows: the first <var>R</var> rows are for what rank 0 sends, the next "
+         "<var>R</var> for rank 1, and so on. Slot [<var>s</var>, <var>i</var>], row <var>i</var> from rank "
+         "<var>s</var>, is therefore row <var>s</var> × <var>R</var> + <var>i</var>. Nobody exchanges "
+         "<var>R</var> (SGLang calls it <code>runtime_max_tokens_per_rank</code>): every rank works it out for itself "
+         "from what it knows about the batch. Sender and receiver mean the same place only if both come to the same "
+         "<var>R</var>.</p>\n";
+}
+
+std::string marked_size(const std::string& size, std::vector<std::string>& seen) {
+  constexpr std::array<std::string_view, 6> kMarks = {"●", "▲", "■", "◆", "★", "✚"};
+  auto at = std::ranges::find(seen, size);
+  if (at == seen.end()) at = seen.insert(seen.end(), size);
+  const auto index = static_cast<std::size_t>(at - seen.begin());
+  return fmt::format("<span class=\"mark\" aria-hidden=\"true\">{}</span> <strong>{}</strong>",
+                     index < kMarks.size() ? kMarks[index] : "○", html_text(size));
 }
 
 std::string topology_table(const Topology& topology) {

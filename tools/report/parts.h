@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "model/check.h"
+#include "model/deployment.h"
 #include "model/topology.h"
 #include "model/verdict.h"
 
@@ -12,6 +16,20 @@ namespace a2asim {
 
 // "Disagrees", "Over capacity".
 std::string verdict_title(Verdict verdict);
+
+// What a fixed-geometry all-to-all is, for somebody who has not met one, under a heading of this level.
+// ranks: 0 where pages of several sizes share it.
+std::string setting_words(int level, std::int64_t ranks, const std::optional<ModelShape>& shape);
+
+// Equal sizes share a mark, so that disagreeing ranks stand out by shape. `seen` holds the sizes met so far. HTML.
+std::string marked_size(const std::string& size, std::vector<std::string>& seen);
+
+// A finding of check or explore: what, the batch that shows it with every rank's part, what it does, why, the fix.
+std::string finding_html(const CheckFinding& finding);
+// "graph decode", "at start".
+std::string phase_title(Phase phase);
+// Text as it is, folded away.
+std::string code_block(std::string_view summary, std::string_view text);
 
 // Who is which rank.
 std::string topology_table(const Topology& topology);

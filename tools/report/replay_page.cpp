@@ -21,18 +21,8 @@ constexpr std::size_t kStepFindings = 8;  // that are not about rows
 
 std::string step_title(const ReplayedStep& step) {
   const std::string_view verdict = step.outcome.group == 0 ? "no work" : name(step.outcome.verdict);
-  return fmt::format("step {}, {}: {}{}", step.outcome.step, phase_words(step.outcome.phase), verdict,
+  return fmt::format("step {}, {}: {}{}", step.outcome.step, phase_title(step.outcome.phase), verdict,
                      step.is_bad() && step.outcome.verdict == Verdict::agrees ? ", and yet something is wrong" : "");
-}
-
-// Equal sizes share a mark, so that disagreeing ranks stand out by shape.
-std::string size_mark(const std::string& size, std::vector<std::string>& seen) {
-  constexpr std::array<std::string_view, 6> kMarks = {"●", "▲", "■", "◆", "★", "✚"};
-  auto at = std::ranges::find(seen, size);
-  if (at == seen.end()) at = seen.insert(seen.end(), size);
-  const auto index = static_cast<std::size_t>(at - seen.begin());
-  return fmt::format("<span class=\"mark\" aria-hidden=\"true\">{}</span> <strong>{}</strong>",
-                     index < kMarks.size() ? kMarks[index] : "○", html_text(size));
 }
 
 std::string rank_table(const ReplayedStep& step) {
@@ -50,7 +40,7 @@ std::string rank_table(const ReplayedStep& step) {
   for (std::size_t i = 0; i < std::min(groups.size(), kGroups); ++i) {
     std::vector<std::string> row = {html_text(ranges(groups[i].ranks))};
     for (std::size_t column = 0; column < groups[i].cells.size(); ++column)
-      row.push_back(column == kColumnOfR && differ ? size_mark(groups[i].cells[column], seen)
+      row.push_back(column == kColumnOfR && differ ? marked_size(groups[i].cells[column], seen)
                                                    : html_text(groups[i].cells[column]));
     table.rows.push_back(std::move(row));
   }
@@ -240,8 +230,7 @@ Tone tone_of(const ReplayReport& report) {
 }
 
 std::string verdict_sentence(const ReplayReport& report) {
-  std::string out(verdict_in_words(report));
-  out[0] = static_cast<char>(out[0] >= 'a' && out[0] <= 'z' ? out[0] - 32 : out[0]);
+  std::string out = capitalised(verdict_in_words(report));
   if (report.first_bad_step) out += fmt::format(", first at step {}", *report.first_bad_step);
   return out + ".";
 }
@@ -272,12 +261,13 @@ Result<ReplayForPage> replay_for_page(Scenario scenario, const std::string& file
   return run;
 }
 
-std::string replay_article(const ReplayForPage& replay, const std::string& id, std::size_t steps, int level,
-                           Json& data) {
+std::string replay_article(const ReplayForPage& replay, const std::string& id, const ArticleStyle& style, Json& data) {
   const ReplayReport& report = replay.report;
-  const ToldReplay told{&replay.scenario, &report, replay.deployment.get()};
-  std::string out = section(id + "-story", "What happened", what_happened(told), level);
-  const std::vector<const ReplayedStep*> shown = steps_shown(report, steps);
+  const int level = style.level;
+  const ToldReplay told{&replay.scenario, &report, replay.deployment.get(), !style.is_part};
+  const std::string setting = style.is_part ? "" : the_setting(told, level + 1);
+  std::string out = section(id + "-story", "What happened", setting + what_happened(told, level + 1), level);
+  const std::vector<const ReplayedStep*> shown = steps_shown(report, style.steps);
   if (!shown.empty()) {
     std::string sections;
     Json titles = Json::array();
@@ -299,6 +289,7 @@ std::string replay_article(const ReplayForPage& replay, const std::string& id, s
                 {"first_bad_step", report.first_bad_step ? Json(*report.first_bad_step) : Json()},
                 {"buffers", replay.buffers}};
   }
+  if (style.is_part) return out;
   out += section(id + "-deployment", "Who is who", deployment_section(replay), level);
   const std::string sizes = sizes_section(report);
   if (!sizes.empty()) out += section(id + "-sizes", "Sizes and waste", sizes, level);
@@ -311,7 +302,7 @@ std::string replay_page(std::span<const ReplayForPage> replays) {
   if (replays.size() == 1) {
     page.title = fmt::format("{}: {}", replays[0].report.name, name(replays[0].report.verdict));
     page.header = header(replays[0].report, 1);
-    page.body = replay_article(replays[0], "s0", kStepsOnPage, 2, data);
+    page.body = replay_article(replays[0], "s0", {}, data);
   } else {
     const auto bad = static_cast<std::size_t>(
         std::ranges::count_if(replays, [](const ReplayForPage& one) { return one.report.has_error(); }));
@@ -324,8 +315,9 @@ std::string replay_page(std::span<const ReplayForPage> replays) {
       const std::string id = fmt::format("s{}", i);
       chapters.push_back(
           {id, report.name, fmt::format("{}: {}", verdict_title(report.verdict), verdict_sentence(report)),
-           header(report, 2) +
-               replay_article(replays[i], id, std::max<std::size_t>(kStepsOnPage / replays.size(), 4), 3, data)});
+           header(report, 2) + replay_article(replays[i], id,
+                                              {std::max<std::size_t>(kStepsOnPage / replays.size(), 4), 3, false},
+                                              data)});
     }
     page.body = chapters_html("Scenario", chapters);
   }

@@ -31,9 +31,13 @@ struct ReplayForPage {
 Result<ReplayForPage> replay_for_page(Scenario scenario, const std::string& file, ReplayOptions options,
                                       std::int64_t drawing_bytes);
 
-// One replay as an <article>; what report.js draws from is appended to `data`. `id` is unique on the page; `steps`: how
-// many it may show; `level` is that of its headings.
-std::string replay_article(const ReplayForPage& replay, const std::string& id, std::size_t steps, int level,
+struct ArticleStyle {
+  std::size_t steps = kStepsOnPage;  // that it may show
+  int level = 2;                     // of its headings
+  bool is_part = false;              // of a page that has said what an all-to-all is, who is who, and why
+};
+// One replay as sections; what report.js draws from is added to `data`. `id` is unique on the page.
+std::string replay_article(const ReplayForPage& replay, const std::string& id, const ArticleStyle& style,
                            nlohmann::ordered_json& data);
 
 std::string replay_page(std::span<const ReplayForPage> replays);

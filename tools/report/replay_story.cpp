@@ -7,6 +7,7 @@
 #include "model/check_explain.h"
 #include "tools/replay_formats.h"
 #include "tools/report/html.h"
+#include "tools/report/parts.h"
 #include "tools/text.h"
 
 namespace a2asim {
@@ -47,7 +48,9 @@ std::string found_words(const Finding& found) {
   return what;
 }
 
-std::string heading(std::string_view text) { return "<h3>" + html_text(text) + "</h3>\n"; }
+std::string heading(int level, std::string_view text) {
+  return fmt::format("<h{0}>{1}</h{0}>\n", level, html_text(text));
+}
 
 std::string rank_words(const std::vector<std::size_t>& ranks_of_group) {
   return (ranks_of_group.size() == 1 ? "Rank " : "Each of ranks ") + ranges(ranks_of_group);
@@ -59,38 +62,20 @@ std::int64_t count_of(const ReplayedStep& step, FindingKind kind) {
 
 bool sizes_differ(const ReplayedStep& step) { return !step.outcome.geometry.same_r; }
 
-std::string the_setting(const ToldReplay& told) {
-  const ReplayReport& report = *told.report;
-  if (report.ep_size < 2) return {};
-  const std::int64_t experts = told.scenario->model.num_experts;
-  return heading("The setting") +
-         paragraph(fmt::format(
-             "A mixture-of-experts layer has many small networks, the experts, and each token needs only a few of them "
-             "(here {} of {}). The experts are spread over {} ranks, one GPU each, {} on each. So in every layer each "
-             "rank sends the data of its tokens straight into the memory of the ranks that hold their experts "
-             "(dispatch), and afterwards reads the results back (combine).",
-             told.scenario->model.top_k, experts, report.ep_size, experts / report.ep_size)) +
-         "<p>A receive buffer is one block of rows: the first <var>R</var> rows are for what rank 0 sends, the next "
-         "<var>R</var> for rank 1, and so on. Slot [<var>s</var>, <var>i</var>], row <var>i</var> from rank "
-         "<var>s</var>, is therefore row <var>s</var> × <var>R</var> + <var>i</var>. Nobody exchanges "
-         "<var>R</var> (SGLang calls it <code>runtime_max_tokens_per_rank</code>): every rank works it out for itself "
-         "from what it knows about the batch. Sender and receiver mean the same place only if both come to the same "
-         "<var>R</var>.</p>\n";
-}
-
 std::string knowledge_words(const ReplayedStep& step, std::size_t rank) {
   const std::size_t dp = rank / (step.ranks.size() / step.batches.size());
   const auto& list = step.lists[dp];
-  if (!list) return "knows no list of counts";
-  if (list->size() == 1 && step.batches.size() > 1) return fmt::format("knows only its own count, {}", list->front());
+  if (!list) return "knows no numbers of others";
+  if (list->size() == 1 && step.batches.size() > 1)
+    return fmt::format("knows only its own number of rows, {}", list->front());
   const bool all_equal = std::ranges::all_of(*list, [&](std::int64_t count) { return count == list->front(); });
   if (list->size() > kRanksNamed && !all_equal)
-    return fmt::format("knows the counts of all {} (the largest is {})", list->size(),
+    return fmt::format("knows the numbers of rows of all {} (the largest is {})", list->size(),
                        *std::ranges::max_element(*list));
   std::string counts;
   for (const std::int64_t count : *list) counts += (counts.empty() ? "" : ", ") + std::to_string(count);
   if (all_equal && list->size() > kRanksNamed) counts = fmt::format("{} each", list->front());
-  return fmt::format("knows the counts of all: {}", counts);
+  return fmt::format("knows the numbers of rows of all: {}", counts);
 }
 
 std::string work_words(const ReplayedStep& step, std::size_t rank) {
@@ -140,11 +125,11 @@ const Finding* telling_row(const ReplayedStep& step) {
   return best;
 }
 
-std::string where_a_row_went(const ReplayedStep& step) {
+std::string where_a_row_went(const ReplayedStep& step, int level) {
   const Finding* found = telling_row(step);
   if (found == nullptr) return {};
   const RowEvidence& row = *found->row;
-  std::string out = heading("Where one row went");
+  std::string out = heading(level, "Where one row went");
   const int writer = row.payload < 0 ? row.slice : row.source;
   const std::int64_t writers = r_of(step, writer), readers = r_of(step, found->rank);
   if (row.payload == 0 && writers != readers) {
@@ -170,22 +155,26 @@ std::string where_a_row_went(const ReplayedStep& step) {
          counts + "</ul>\n";
 }
 
-std::string what_came_out(const ReplayReport& report, const ReplayedStep& step) {
+std::string what_came_out(const ReplayReport& report, const ReplayedStep& step, int level) {
   std::string out;
   const std::int64_t ids = count_of(step, FindingKind::expert_id_out_of_range);
   const std::int64_t nan = count_of(step, FindingKind::nan_output), wrong = count_of(step, FindingKind::wrong_output);
   if (!step.outcome.stopped && (nan + wrong > 0 || sizes_differ(step)))
     out += paragraph(
-        "Nobody noticed. No rank raised an error and no rank waited: every write landed in memory that exists.");
+        std::string("Nobody noticed. No rank raised an error and no rank waited") +
+        (count_of(step, FindingKind::receive_overflow) > 0 ? "." : ": every write landed in memory that exists."));
   if (nan + wrong > 0) {
     std::int64_t outputs = 0;
     for (const ReplayedRank& rank : step.ranks)
       if (rank.takes_part) outputs += std::min(rank.decision.real_rows, rank.decision.rows) * report.layers;
-    out +=
-        paragraph(fmt::format("Of the {} outputs of this step, {} are wrong: {} {} NaN, and {} {} an ordinary number "
-                              "that is wrong. The second "
-                              "kind is worse: no check for NaN finds it, and the model goes on in fluent nonsense.",
-                              outputs, nan + wrong, nan, nan == 1 ? "is" : "are", wrong, wrong == 1 ? "is" : "are"));
+    std::string kinds;
+    if (nan > 0) kinds += fmt::format("{} {} NaN", nan, nan == 1 ? "is" : "are");
+    if (wrong > 0)
+      kinds +=
+          fmt::format("{}{} {} finite and wrong, which no check for NaN finds: the model goes on in fluent nonsense",
+                      kinds.empty() ? "" : ", ", wrong, wrong == 1 ? "is" : "are");
+    out += paragraph(fmt::format("Of the {} outputs of this step {} wrong: {}.", outputs,
+                                 nan + wrong == 1 ? "1 is" : fmt::format("{} are", nan + wrong), kinds));
   }
   if (ids > 0)
     out += paragraph(
@@ -197,7 +186,7 @@ std::string what_came_out(const ReplayReport& report, const ReplayedStep& step) 
       out += paragraph(describe(found) + ".");
       break;
     }
-  return out.empty() ? out : heading("What came of it") + out;
+  return out.empty() ? out : heading(level, "What came of it") + out;
 }
 
 TroubledBatch batch_of(const ReplayedStep& step) {
@@ -216,7 +205,7 @@ std::string fault_words(const Fault& fault) {
              : fmt::format("step {}: {}, {}", fault.step, name_in(fault_kinds(), fault.kind), rank);
 }
 
-std::string why_and_fix(const ToldReplay& told, const ReplayedStep& step) {
+std::string why_and_fix(const ToldReplay& told, const ReplayedStep& step, int level) {
   const std::vector<Fault>& faults = told.scenario->faults;
   const Finding* cause = step.findings.empty() ? nullptr : &step.findings.front();
   std::string out;
@@ -227,27 +216,28 @@ std::string why_and_fix(const ToldReplay& told, const ReplayedStep& step) {
     if (faults.size() > kRanksNamed) out += fmt::format("<li>and {} more</li>\n", faults.size() - kRanksNamed);
     out += "</ul>\n";
   } else if (told.deployment != nullptr && cause != nullptr && cause->kind == FindingKind::geometry_disagreement) {
-    out += "<ol class=\"chain\">\n";
+    out += "<p>What a rank knows follows from the flags of the launch:</p>\n<ol class=\"chain\">\n";
     for (const std::string& line : explain_disagreement(*told.deployment, batch_of(step)).chain)
       out += "<li>" + html_text(line) + "</li>\n";
     out += "</ol>\n";
   }
-  if (!out.empty()) out = heading("Why") + out;
+  if (!out.empty()) out = heading(level, "Why") + out;
   if (cause != nullptr && !cause->fix.empty())
-    out += heading("What to change") + "<p class=\"fix\">" + html_text(cause->fix) + "</p>\n";
+    out += heading(level, "What to change") + "<p class=\"fix\">" + html_text(cause->fix) + "</p>\n";
   return out;
 }
 
-std::string no_start(const ReplayReport& report) {
+std::string no_start(const ReplayReport& report, int level) {
   std::string out = paragraph(report.why + ".");
-  if (!report.fix.empty()) out += heading("What to change") + "<p class=\"fix\">" + html_text(report.fix) + "</p>\n";
+  if (!report.fix.empty())
+    out += heading(level, "What to change") + "<p class=\"fix\">" + html_text(report.fix) + "</p>\n";
   return out;
 }
 
-std::string all_well(const ToldReplay& told) {
+std::string all_well(const ToldReplay& told, int level) {
   const ReplayReport& report = *told.report;
   std::string out =
-      heading("What happened") +
+      heading(level, "What happened") +
       paragraph(fmt::format("In every one of {} all ranks came to the same R, and every row was found where "
                             "its reader looked.",
                             counted(static_cast<std::size_t>(report.steps_run), "step")));
@@ -262,12 +252,6 @@ std::string all_well(const ToldReplay& told) {
 }
 
 }  // namespace
-
-std::string phase_words(Phase phase) {
-  std::string out(name(phase));
-  std::ranges::replace(out, '_', ' ');
-  return out;
-}
 
 std::string finding_words(FindingKind kind) {
   switch (kind) {
@@ -303,23 +287,31 @@ std::string row_words(const ReplayedStep& step, const Finding& found) {
   return out + fmt::format(" It finds {}.", found_words(found));
 }
 
-std::string what_happened(const ToldReplay& told) {
+std::string the_setting(const ToldReplay& told, int level) {
+  const ScenarioModel& model = told.scenario->model;
+  return told.report->ep_size < 2 || told.report->verdict == Verdict::out_of_scope
+             ? std::string()
+             : setting_words(level, told.report->ep_size, ModelShape{model.num_experts, model.top_k, 0});
+}
+
+std::string what_happened(const ToldReplay& told, int level) {
   const ReplayReport& report = *told.report;
-  if (!report.why.empty()) return no_start(report);
+  if (!report.why.empty()) return no_start(report, level);
   if (report.verdict == Verdict::out_of_scope) return paragraph("This deployment uses no fixed-geometry all-to-all.");
-  if (!report.has_error()) return the_setting(told) + all_well(told);
+  if (!report.has_error()) return all_well(told, level);
   const auto bad = std::ranges::find_if(report.steps, &ReplayedStep::is_bad);
   if (bad == report.steps.end())
-    return the_setting(told) + paragraph(fmt::format("The first bad step, {}, is beyond the steps that were kept.",
-                                                     report.first_bad_step.value_or(0)));
-  std::string out = the_setting(told);
-  out += heading(fmt::format("Step {}, {}: {}", bad->outcome.step, phase_words(bad->outcome.phase),
-                             sizes_differ(*bad) ? "the ranks come to different sizes" : "what each rank knew"));
+    return the_setting(told, level) +
+           paragraph(fmt::format("The first bad step, {}, is beyond the steps that were kept.",
+                                 report.first_bad_step.value_or(0)));
+  std::string out =
+      heading(level, fmt::format("Step {}, {}: {}", bad->outcome.step, phase_title(bad->outcome.phase),
+                                 sizes_differ(*bad) ? "the ranks come to different sizes" : "what each rank knew"));
   out += who_knew_what(*bad);
   if (!sizes_differ(*bad) && !bad->findings.empty()) out += paragraph(describe(bad->findings.front()) + ".");
-  out += where_a_row_went(*bad);
-  out += what_came_out(report, *bad);
-  out += why_and_fix(told, *bad);
+  out += where_a_row_went(*bad, level);
+  out += what_came_out(report, *bad, level);
+  if (told.says_why) out += why_and_fix(told, *bad, level);
   const auto bad_steps = std::ranges::count_if(report.steps, &ReplayedStep::is_bad);
   if (bad_steps > 1)
     out += paragraph(fmt::format("Step {} is the first of {} bad steps.", bad->outcome.step, bad_steps));

@@ -13,6 +13,7 @@ struct ToldReplay {
   const Scenario* scenario = nullptr;
   const ReplayReport* report = nullptr;
   const Deployment* deployment = nullptr;  // nullptr: the command was refused
+  bool says_why = true;                    // and what to change; false where the page has said it
 };
 
 std::string phase_words(Phase phase);         // "eager decode"
@@ -20,7 +21,8 @@ std::string finding_words(FindingKind kind);  // "left over from an earlier roun
 // "Rank 0 reads its slot [1, 0] for token 0 of rank 1 .. It finds nothing that anybody wrote."
 std::string row_words(const ReplayedStep& step, const Finding& found);
 
-// HTML: paragraphs under small headings.
-std::string what_happened(const ToldReplay& told);
+// HTML: paragraphs under headings of this level. First what an all-to-all is; empty where there is none.
+std::string the_setting(const ToldReplay& told, int level);
+std::string what_happened(const ToldReplay& told, int level);
 
 }  // namespace a2asim

@@ -126,7 +126,9 @@
       const back = element('button', {type: 'button', 'aria-label': 'Previous step'}, '‹');
       const on = element('button', {type: 'button', 'aria-label': 'Next step'}, '›');
       const stepField = this.field('step', 'Step', this.slider, 'step');
-      stepField.append(element('div', {class: 'slide'}, back, this.slider, on));
+      const slide = element('div', {class: 'slide'}, back, this.slider, on);
+      slide.hidden = last === 0;
+      stepField.append(slide);
       const ticks = element('div', {class: 'ticks', 'aria-hidden': 'true'});
       if (last > 0 && last < 60)
         for (const step of this.steps) ticks.append(element('span', {class: step.bad ? 'bad' : ''}, step.bad ? '▲' : '·'));
@@ -319,7 +321,8 @@
       const middle = box.x + box.width / 2;
       const part = !cell.of || cell.of === OWN_WORDS[buffer.part] ? '' : ` ${SHORT[cell.of] || cell.of}`;
       const found = !written ? (cell.wrong ? 'nothing' : '') : cell.padding ? 'padding' : `r${cell.source} t${cell.found}${part}`;
-      const below = cell.wrong ? `not r${expectedSource(buffer, i)} t${cell.token}` : written && !cell.right ? 'not read' : '';
+      const below = cell.wrong === 'torn' ? (cell.race ? 'two writers' : 'a mixture')
+        : cell.wrong ? `not r${expectedSource(buffer, i)} t${cell.token}` : written && !cell.right ? 'not read' : '';
       if (found) group.append(shape('text', {class: 'main', x: middle, y: box.y + (below ? 25 : 31), 'text-anchor': 'middle'}, found));
       if (below) group.append(shape('text', {class: 'small', x: middle, y: box.y + 41, 'text-anchor': 'middle'}, below));
       if (cell.wrong) group.append(this.badge(cell.wrong, box.x + box.width - 3, box.y + 3));
@@ -357,8 +360,8 @@
       const words = Array.isArray(cell.went) ? `slot [${cell.went[0]}, ${cell.went[1]}], not drawn` : cell.went;
       this.elsewhere.push(words);
       svg.append(shape('rect', {...box, rx: 5, class: 'elsewhere'}),
-        shape('text', {class: 'small', x: box.x + 10, y: box.y + 21}, `it went to: ${words}`));
-      this.arrow(svg, from, {...box, width: Math.min(box.width, 90)}, true);
+        shape('text', {class: 'small', x: box.x + 32, y: box.y + 21}, `it went to: ${words}`));
+      this.arrow(svg, from, {...box, width: 30}, true);
     }
 
     arrow(svg, from, to, marked) {

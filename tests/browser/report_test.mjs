@@ -1,0 +1,306 @@
+// The report pages in headless Chromium: node report_test.mjs --program A2ASIM --source DIR --work DIR --chromium PATH TEST
+// A test that cannot run here prints "SKIPPED: why".
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const options = {};
+let wanted = '';
+for (let i = 2; i < process.argv.length; ++i) {
+  if (process.argv[i].startsWith('--')) options[process.argv[i].slice(2)] = process.argv[++i];
+  else wanted = process.argv[i];
+}
+
+function skip(why) {
+  console.log(`SKIPPED: ${why}`);
+  process.exit(0);
+}
+
+const WRONG = ['misplaced', 'stale', 'unwritten', 'torn'];
+const PARTS = ['combine', 'hidden', 'ids', 'weights'];  // by payload + 1
+const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+  '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+
+const scenario = name => path.join(options.source, 'sim', 'scenarios', `${name}.yaml`);
+const launch = path.join(options.source, 'tools', 'examples', 'collapse.sh');
+
+// Exit code 1 is a finding, not a failure.
+function a2asim(...args) {
+  const run = spawnSync(options.program, args, {encoding: 'utf8', maxBuffer: 1 << 28});
+  assert.ok(run.status === 0 || run.status === 1, `a2asim ${args.join(' ')}: ${run.status} ${run.stderr}`);
+  return run.stdout;
+}
+function page(name, ...args) {
+  const file = path.join(options.work, `${name}.html`);
+  a2asim(...args, '--report', file);
+  return file;
+}
+
+const problems = [];
+async function open(browser, file, context = {}) {
+  const where = await browser.newContext(context);
+  const tab = await where.newPage();
+  tab.on('console', message => { if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text()); });
+  tab.on('pageerror', error => problems.push(error.message));
+  tab.on('dialog', dialog => { problems.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  tab.on('request', request => { if (!request.url().startsWith('file:')) problems.push(`asks for ${request.url()}`); });
+  await tab.goto(pathToFileURL(file).href);
+  return tab;
+}
+
+// What the drawing marks: "source,slot state" of each wrong slot.
+const marked = tab => tab.$$eval('.viewer g[data-slot]',
+  (slots, wrong) => slots.filter(slot => wrong.includes(slot.dataset.state)).map(slot => `${slot.dataset.slot} ${slot.dataset.state}`), WRONG);
+const visibleStep = tab => tab.locator('section.step:visible');
+const contrast = (a, b) => {
+  const light = colour => {
+    const [r, g, b] = colour.match(/[\d.]+/g).slice(0, 3).map(Number).map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+    return .2126 * r + .7152 * g + .0722 * b;
+  };
+  const [high, low] = [light(a), light(b)].sort((x, y) => y - x);
+  return (high + .05) / (low + .05);
+};
+
+const tests = {
+  // Step by step and rank by rank, against what `replay --format json` says.
+  async rows(browser) {
+    const tab = await open(browser, page('rows', 'replay', scenario('collapse')));
+    const facts = JSON.parse(a2asim('replay', scenario('collapse'), '--format', 'json')).scenarios[0];
+    const first = facts.steps[facts.first_bad_step];
+    const drawn = new Set();
+    for (const layer of ['0', '1']) {
+      await tab.selectOption('#s0-layer', layer);
+      for (let rank = 0; rank < facts.ep_size; ++rank) {
+        await tab.selectOption('#s0-rank', String(rank));
+        for (const part of PARTS) {
+          await tab.selectOption('#s0-part', part);
+          for (const row of await marked(tab)) drawn.add(`${layer} ${rank} ${part} ${row}`);
+        }
+      }
+    }
+    const all = WRONG.reduce((sum, kind) => sum + (first.counts[kind] || 0), 0);
+    assert.equal(drawn.size, all, 'every wrong row of the step is drawn, and no other');
+    let compared = 0;
+    for (const found of first.findings) {
+      if (!found.row || !WRONG.includes(found.id)) continue;
+      const {row} = found;
+      const line = row.payload < 0 ? row.slice : row.source;
+      assert.ok(drawn.has(`${found.layer} ${found.rank} ${PARTS[row.payload + 1]} ${line},${row.slot} ${found.id}`), found.message);
+      ++compared;
+    }
+    assert.ok(compared > 50);
+  },
+
+  // The row that is marked, its arrow and its words.
+  async marked_row(browser) {
+    const tab = await open(browser, page('marked', 'replay', scenario('collapse')));
+    const facts = JSON.parse(a2asim('replay', scenario('collapse'), '--format', 'json')).scenarios[0];
+    const rows = await tab.$$eval('#s0-row option', list => list.map(option => option.value));
+    assert.ok(rows.length > 1);
+    for (const row of rows) {
+      await tab.selectOption('#s0-row', row);
+      assert.equal(await tab.locator('.viewer .slot.marked').count(), 1);
+      const [slot, state] = await tab.$eval('.viewer .slot.marked', node => [node.parentNode.dataset.slot, node.parentNode.dataset.state]);
+      const [source, index] = slot.split(',').map(Number);
+      const rank = Number(await tab.inputValue('#s0-rank'));
+      const layer = Number(await tab.inputValue('#s0-layer'));
+      const part = PARTS.indexOf(await tab.inputValue('#s0-part')) - 1;
+      const found = facts.steps[facts.first_bad_step].findings.find(one => one.row && one.rank === rank && one.layer === layer &&
+        one.row.payload === part && one.row.source === source && one.row.slot === index && one.id === state);
+      assert.ok(found, `slot ${slot} of rank ${rank}`);
+      const words = await tab.textContent('.viewer .detail');
+      assert.ok(words.includes(`should hold token ${found.row.token} of rank ${source}`), words);
+      assert.ok(words.includes(state), words);
+      if (found.row.found_token >= 0) assert.ok(words.includes(`token ${found.row.found_token} of rank ${found.row.found_source}`), words);
+      const moved = found.row.written_offset >= 0 && found.row.written_offset !== found.row.expected_offset;
+      assert.equal(await tab.locator('.viewer .arrow.marked').count(), moved ? 1 : 0);
+    }
+    await tab.click('.viewer summary');
+    const table = await tab.textContent('.viewer details table');
+    assert.ok(table.includes('misplaced') && table.includes('the expected row went to'));
+  },
+
+  async slider_and_keyboard(browser) {
+    const tab = await open(browser, page('keyboard', 'replay', scenario('graph_buckets')));
+    const facts = JSON.parse(a2asim('replay', scenario('graph_buckets'), '--format', 'json')).scenarios[0];
+    const slider = tab.locator('#s0-step');
+    assert.equal(await slider.inputValue(), String(facts.first_bad_step), 'the page opens at the first bad step');
+    await slider.focus();
+    await tab.keyboard.press('Home');
+    for (const step of facts.steps) {
+      assert.equal(await slider.inputValue(), String(step.step));
+      assert.equal(await visibleStep(tab).count(), 1);
+      const text = await visibleStep(tab).innerText();
+      assert.ok(text.includes(`Step ${step.step}, ${step.phase.replace('_', ' ')}: ${step.verdict}`), text);
+      const sizes = await visibleStep(tab).locator('tbody td:nth-child(7)').allInnerTexts();
+      const wanted = new Set(step.runtime_max_tokens_per_rank.map(String));
+      assert.deepEqual(new Set(sizes.map(size => size.replace(/[^\d]/g, ''))), wanted);
+      const marks = new Set(await visibleStep(tab).locator('tbody td:nth-child(7) .mark').allInnerTexts());
+      assert.equal(marks.size, wanted.size > 1 ? wanted.size : 0, 'different sizes have different marks');
+      await tab.keyboard.press('ArrowRight');
+    }
+    await tab.keyboard.press('Home');
+    await tab.click('button[aria-label="Next step"]');
+    assert.equal(await slider.inputValue(), '1');
+    // Everything that can be used is reached by Tab, and shows the focus.
+    await tab.evaluate(() => document.activeElement.blur());
+    const reached = new Set();
+    for (let i = 0; i < 40; ++i) {
+      await tab.keyboard.press('Tab');
+      const [id, outline] = await tab.evaluate(() => [document.activeElement.id || document.activeElement.tagName, getComputedStyle(document.activeElement).outlineStyle]);
+      reached.add(id);
+      if (id !== 'BODY') assert.notEqual(outline, 'none', `focus is seen on ${id}`);
+    }
+    for (const id of ['s0-step', 's0-rank', 's0-part', 's0-layer', 's0-row', 'SUMMARY']) assert.ok(reached.has(id), id);
+    await tab.locator('#s0-rank').focus();
+    const before = await tab.inputValue('#s0-rank');
+    await tab.keyboard.press(before === '0' ? 'ArrowDown' : 'ArrowUp');
+    assert.notEqual(await tab.inputValue('#s0-rank'), before);
+  },
+
+  async light_and_dark(browser) {
+    const file = page('theme', 'replay', scenario('collapse'));
+    const seen = {};
+    for (const colorScheme of ['light', 'dark']) {
+      const tab = await open(browser, file, {colorScheme});
+      const colours = await tab.evaluate(() => {
+        const of = (node, what) => getComputedStyle(node)[what];
+        return {
+          page: of(document.body, 'backgroundColor'), ink: of(document.body, 'color'), muted: of(document.querySelector('.lead'), 'color'),
+          slots: [...document.querySelectorAll('.slot')].map(node => of(node, 'fill')).filter(fill => fill !== 'none'),
+          text: of(document.querySelector('.drawing .main'), 'fill'),
+        };
+      });
+      assert.ok(contrast(colours.page, colours.ink) > 7, colorScheme);
+      assert.ok(contrast(colours.page, colours.muted) > 4.5, colorScheme);
+      for (const fill of colours.slots) assert.ok(contrast(fill, colours.text) > 4.5, `${colorScheme}: ${fill}`);
+      seen[colorScheme] = colours.page;
+    }
+    assert.notEqual(seen.light, seen.dark);
+  },
+
+  // No page scrolls sideways at 375 pixels, whatever is chosen.
+  async phone(browser) {
+    const files = [page('phone', 'replay', scenario('collapse')), page('phone_check', 'check', '--sglang', 'pr29461', '--file', launch),
+      page('phone_explore', 'explore', '--sglang', 'pr29461'), page('phone_all', 'replay', scenario('collapse'), scenario('capture'))];
+    for (const file of files) {
+      const tab = await open(browser, file, {viewport: {width: 375, height: 740}});
+      const fits = async what => {
+        const [wide, width] = await tab.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+        assert.ok(wide <= width, `${path.basename(file)}, ${what}: ${wide} > ${width}`);
+      };
+      await fits('as opened');
+      for (const summary of await tab.locator('summary:visible').all()) await summary.click();
+      await fits('with everything unfolded');
+      const slider = tab.locator('input[type=range]:visible').first();
+      if (await slider.count() === 0) continue;
+      await slider.focus();
+      await tab.keyboard.press('End');
+      await fits('at the last step');
+    }
+  },
+
+  async paper(browser) {
+    const file = page('paper', 'replay', scenario('collapse'));
+    const tab = await open(browser, file, {viewport: {width: 660, height: 900}});
+    await tab.emulateMedia({media: 'print'});
+    assert.equal(await tab.locator('.slide').first().isVisible(), false);
+    assert.ok(await tab.locator('.drawing svg').first().isVisible());
+    assert.ok((await visibleStep(tab).innerText()).includes('Step 0'));
+    const wide = await tab.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth);
+    assert.ok(wide, 'nothing is cut off at the side of the paper');
+    const pdf = path.join(options.work, 'paper.pdf');
+    await tab.pdf({path: pdf, format: 'A4'});
+    assert.ok(statSync(pdf).size > 20000);
+  },
+
+  async without_script(browser) {
+    const tab = await open(browser, page('plain', 'replay', scenario('collapse')), {javaScriptEnabled: false});
+    const text = await tab.innerText('body');
+    for (const part of ['Disagrees', 'What happened', 'knows only its own number of rows, 4', 'What to change', 'Step 2, eager decode'])
+      assert.ok(text.includes(part), part);
+  },
+
+  async names_are_text(browser) {
+    const file = path.join(options.work, 'names.yaml');
+    writeFileSync(file, `name: "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+sglang: pr26643
+parallel: {tp_size: 2, dp_size: 2, enable_dp_attention: true, moe_a2a_backend: flashinfer, max_num_tokens: 16}
+env: {A: "<b onmouseover=alert(3)>"}
+model: {num_experts: 4, top_k: 2, hidden_size: 16}
+steps: [{mode: decode, tokens: [2, 1]}]
+`);
+    const tab = await open(browser, page('names', 'replay', file));
+    assert.equal(await tab.locator('img').count(), 0);
+    assert.equal(await tab.locator('script').count(), 2);
+    assert.ok((await tab.innerText('body')).includes('<img src=x onerror=alert(2)>'));
+  },
+
+  async check(browser) {
+    const args = ['check', '--sglang', 'pr29461', '--num-experts', '256', '--top-k', '8', '--hidden-size', '7168', '--file', launch];
+    const tab = await open(browser, page('check', ...args));
+    const facts = JSON.parse(a2asim(...args, '--format', 'json'));
+    const text = await tab.innerText('body');
+    const bad = facts.findings.find(finding => finding.severity === 'error');
+    for (const part of [bad.message.slice(1), ...bad.why, bad.fix, facts.capacity.source]) assert.ok(text.includes(part), part);
+    const sizes = (await tab.locator('#found tbody td:last-child').allInnerTexts()).map(size => Number(size.replace(/[^\d]/g, '')));
+    assert.deepEqual(new Set(sizes), new Set(bad.witness.runtime_max_tokens_per_rank));
+    assert.ok((await tab.locator('#sizes .bar').count()) >= 3);
+    assert.equal(await tab.locator('.viewer svg[role=img]').count(), 1, 'the witness is replayed and drawn');
+    const replayed = await visibleStep(tab).locator('tbody td:nth-child(7)').allInnerTexts();
+    assert.deepEqual(new Set(replayed.map(size => Number(size.replace(/[^\d]/g, '')))), new Set(bad.witness.runtime_max_tokens_per_rank));
+  },
+
+  // Every bad cell leads to its witness, shown alone.
+  async explore(browser) {
+    const args = ['explore', '--sglang', 'pr29461'];
+    const tab = await open(browser, page('explore', ...args));
+    const facts = JSON.parse(a2asim(...args, '--format', 'json')).generations[0];
+    const bad = facts.matrix.flatMap(row => Object.values(row.phases)).filter(cell => ['disagrees', 'overflow'].includes(cell.outcome)).length;
+    const links = tab.locator('#g-pr29461 .cell.error a');
+    assert.equal(await links.count(), bad);
+    assert.ok(bad > 0);
+    for (let i = 0; i < Math.min(bad, 4); ++i) {
+      const target = (await links.nth(i).getAttribute('href')).slice(1);
+      await links.nth(i).click();
+      assert.equal(await tab.locator('.chapter:visible').count(), 1);
+      const chapter = tab.locator(`#${target}`);
+      assert.ok(await chapter.isVisible());
+      assert.equal(await tab.inputValue('#chapter-choice'), target);
+      const text = await chapter.innerText();
+      for (const part of ['The smallest batch that shows it', 'Why', 'The scenario, for a2asim replay', 'Step by step']) assert.ok(text.includes(part), part);
+    }
+  },
+
+  async several_scenarios(browser) {
+    const tab = await open(browser, page('several', 'replay', scenario('collapse'), scenario('graph_buckets'), scenario('capture')));
+    assert.equal(await tab.locator('.chapter:visible').count(), 1);
+    assert.equal(await tab.locator('#chapter-choice option').count(), 3);
+    await tab.selectOption('#chapter-choice', 's2');
+    assert.ok(await tab.locator('#s2').isVisible());
+    assert.equal(await tab.locator('#s0').isVisible(), false);
+  },
+};
+
+async function main() {
+  if (wanted === '--list' || !(wanted in tests)) throw new Error(`no test '${wanted}': ${Object.keys(tests).join(' ')}`);
+  if (!options.chromium || !existsSync(options.chromium)) skip('no chromium (apt-get install chromium)');
+  let chromium;
+  try {
+    ({chromium} = await import('playwright-core'));
+  } catch {
+    skip('no playwright-core (npm ci in tests/browser)');
+  }
+  mkdirSync(options.work, {recursive: true});
+  const browser = await chromium.launch({executablePath: options.chromium, args: FLAGS});
+  try {
+    await tests[wanted](browser);
+    assert.deepEqual(problems, [], 'no errors on the console, and nothing is loaded');
+  } finally {
+    await browser.close();
+  }
+  console.log(`${wanted}: ok`);
+}
+await main();

@@ -1,0 +1,176 @@
+#include "tools/report/check_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/generation.h"
+#include "model/workspace.h"
+#include "tools/check_formats.h"
+#include "tools/report/html.h"
+#include "tools/report/page.h"
+#include "tools/report/parts.h"
+#include "tools/report/replay_page.h"
+#include "tools/text.h"
+
+namespace a2asim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kWitnessHidden = 64;
+
+bool is_note(const CheckFinding& finding) { return finding.severity == Severity::note; }
+
+std::string found_section(const CheckForPage& check) {
+  const CheckReport& report = check.report;
+  std::string out;
+  const bool disagrees = report.verdict == Verdict::disagrees || report.verdict == Verdict::over_capacity;
+  if (disagrees && report.topology.tp_size > 1) out += setting_words(3, report.topology.tp_size, check.model);
+  for (const CheckFinding& finding : report.findings) {
+    if (is_note(finding)) continue;
+    std::string title(finding.id);
+    std::ranges::replace(title, '_', ' ');
+    out += fmt::format("<h3>{}: {}, {}</h3>\n", capitalised(name(finding.severity)), html_text(title),
+                       phase_title(finding.phase));
+    out += finding_html(finding);
+  }
+  if (out.empty()) out = paragraph(capitalised(verdict_in_words(report.verdict)) + ".");
+  return section("found", "What was found", out);
+}
+
+std::string notes_section(const CheckReport& report) {
+  std::string list;
+  for (const CheckFinding& finding : report.findings)
+    if (is_note(finding))
+      list += fmt::format(
+          "<li>{}{}{}</li>\n", html_text(finding.phase == Phase::start ? "" : phase_title(finding.phase) + ": "),
+          html_text(finding.message), finding.fix.empty() ? "" : ". " + html_text(capitalised(finding.fix)));
+  return list.empty() ? list : section("notes", "Notes", "<ul class=\"findings\">\n" + list + "</ul>\n");
+}
+
+std::string deployment_section(const CheckForPage& check) {
+  const CheckReport& report = check.report;
+  std::string out;
+  if (!report.backend.empty()) out += topology_table(report.topology);
+  std::vector<Fact> list;
+  if (report.generation != nullptr) list.push_back({"version", html_text(version_words(*report.generation))});
+  if (!report.backend.empty()) list.push_back({"all-to-all", html_text(report.backend)});
+  if (check.model)
+    list.push_back({"model", fmt::format("{} experts, top_k {}, hidden_size {}", check.model->num_experts,
+                                         check.model->top_k, check.model->hidden_size)});
+  list.push_back({"launch", "<code>" + html_text(cut(check.launch, 8000)) + "</code>"});
+  return section("deployment", "Who is who", out + facts(list));
+}
+
+std::string sizes_section(const CheckReport& report) {
+  std::string out;
+  if (report.capacity && report.workspace_known) {
+    const Capacity& capacity = *report.capacity;
+    const std::int64_t rows = report.topology.ep_size * capacity.max_num_tokens;
+    out += workspace_bars(capacity.workspace_bytes_per_rank, pad128(rows * capacity.dispatch_bytes_per_token),
+                          pad128(rows * capacity.combine_bytes_per_token), capacity.max_num_tokens);
+  } else if (report.capacity) {
+    out += paragraph(fmt::format("max_num_tokens is {}; the workspace is not known without the model's shape.",
+                                 report.capacity->max_num_tokens));
+  }
+  if (!report.capacity_source.empty())
+    out += "<p>Where max_num_tokens comes from: " + html_text(report.capacity_source) + ".</p>\n";
+  for (const CheckFinding& finding : report.findings) {
+    if (!finding.waste) continue;
+    const auto bar = [](const char* name, std::int64_t slots, bool wasted) {
+      return Bar{name, static_cast<double>(slots), fmt::format("{} slots", slots), wasted};
+    };
+    out += bars(fmt::format("Waste in {}: row slots of one rank with the smallest batch", phase_title(finding.phase)),
+                {bar("needed", finding.waste->needed, false), bar("computed in all", finding.waste->computed, true)});
+  }
+  return out.empty() ? out : section("sizes", "Sizes and waste", out);
+}
+
+// Shows what the bytes do; without it the page still says everything.
+std::string replay_section(const CheckForPage& check, Json& data) {
+  if (!check.witness) return {};
+  ReplayOptions options;
+  options.rule = check.rule;
+  const auto run = replay_for_page(*check.witness, "the witness", options, kDrawingLimit_bytes);
+  if (!run || run->report.steps.empty()) return {};
+  return section(
+      "replay", "The same batch, replayed with real bytes",
+      paragraph(fmt::format("This is the batch of the first finding on a simulated cluster, with a hidden size of "
+                            "{} instead of the model's: sizes do not depend on it.",
+                            kWitnessHidden)) +
+          replay_article(*run, "w", {kStepsOnPage, 3, true}, data));
+}
+
+Tone tone_of(Verdict verdict) {
+  return verdict == Verdict::agrees ? Tone::good : verdict == Verdict::out_of_scope ? Tone::neutral : Tone::bad;
+}
+
+std::optional<Step> step_of(const CheckWitness& witness) {
+  Step step;
+  for (std::size_t rank = 0; rank < witness.tokens_per_dp_rank.size(); ++rank) {
+    if (rank >= witness.modes.size()) return std::nullopt;
+    const Result<ForwardMode> mode = parse_forward_mode(witness.modes[rank]);
+    if (!mode || witness.tokens_per_dp_rank[rank] > kMaxScenarioTokens) return std::nullopt;
+    step.mode.push_back(*mode);
+    step.tokens.push_back(witness.tokens_per_dp_rank[rank]);
+  }
+  return step;
+}
+
+}  // namespace
+
+std::string shell_command(const std::vector<std::string>& argv) {
+  std::string out = "python3 -m sglang.launch_server";
+  for (const std::string& word : argv) {
+    const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             std::string_view("-_./:=,+@%").find(c) != std::string_view::npos;
+    });
+    out += ' ';
+    if (plain) {
+      out += word;
+      continue;
+    }
+    out += '\'';
+    for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    out += '\'';
+  }
+  return out;
+}
+
+std::optional<Scenario> witness_scenario(const CheckReport& report, const std::vector<std::string>& argv,
+                                         const std::map<std::string, std::string, std::less<>>& env,
+                                         const std::optional<ModelShape>& model) {
+  const auto found = std::ranges::find_if(report.findings, [](const CheckFinding& finding) {
+    return finding.severity == Severity::error && finding.witness.has_value();
+  });
+  if (found == report.findings.end() || !model || report.generation == nullptr) return std::nullopt;
+  std::optional<Step> step = step_of(*found->witness);
+  if (!step) return std::nullopt;
+  Scenario scenario;
+  scenario.name = "witness";
+  scenario.sglang = std::string(report.generation->name);
+  scenario.launch = shell_command(argv);
+  scenario.env.insert(env.begin(), env.end());
+  scenario.model = {model->num_experts, model->top_k, kWitnessHidden, 1, DataType::bfloat16};
+  scenario.steps.push_back(std::move(*step));
+  return scenario;
+}
+
+std::string check_page(const CheckForPage& check) {
+  const CheckReport& report = check.report;
+  Json data = Json::object();
+  Page page;
+  page.title = fmt::format("a2asim check: {}", name(report.verdict));
+  page.header = verdict_header(
+      fmt::format("a2asim check{}",
+                  report.generation == nullptr ? "" : fmt::format(" · SGLang {}", report.generation->name)),
+      tone_of(report.verdict), verdict_title(report.verdict), capitalised(verdict_in_words(report.verdict)) + ".");
+  page.body = found_section(check) + replay_section(check, data) + deployment_section(check) + sizes_section(report) +
+              notes_section(report);
+  page.data = {{"replays", std::move(data)}};
+  return page_html(page);
+}
+
+}  // namespace a2asim
