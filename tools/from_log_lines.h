@@ -1,9 +1,10 @@
 // One line of an SGLang server log -> the batch that it reports.
 //
-// SGLang: report_prefill_stats and report_decode_stats (observability/scheduler_metrics_mixin.py; managers/ before
-// 2026), the logger's prefix in configure_logger (utils/common.py) and run_scheduler_process (managers/scheduler.py).
+// SGLang: report_prefill_stats and report_decode_stats (managers/scheduler_components/metrics_reporter.py from v0.5.15,
+// observability/scheduler_metrics_mixin.py before, managers/ before 2026), the logger's prefix in configure_logger
+// (utils/common.py) and run_scheduler_process (managers/scheduler.py).
 // What they print, by version:
-//   [2026-06-20 10:11:12 DP1 PP0 TP1 EP1] Decode batch, #running-req: 3, #token: 512, .., cuda graph: True, ..
+//   [2026-06-20 10:11:12 DP1 PP0 ATTN_CP0 MOE_DP0 TP1 EP1] Decode batch, #running-req: 3, .., cuda graph: True, ..
 //   [2026-06-20 10:11:12.345 DP0 TP0] Prefill batch [17], #new-seq: 1, #new-token: 128, .., #running-req: 0, ..
 // Milliseconds come with SGLANG_LOG_MS, the number in brackets (the scheduler's iteration) with
 // SGLANG_LOG_FORWARD_ITERS; up to 2025 a full stop stands where the comma is. A tag is there only where the size is

@@ -2,7 +2,8 @@
 //
 // Ranks of one server run in lockstep (they gather their counts in every iteration) and write into one stream, so the
 // order of the file is nearly the order of time. Two rules:
-// - With iteration numbers ("Decode batch [40]", SGLANG_LOG_FORWARD_ITERS): lines of one kind and one number.
+// - With iteration numbers ("Decode batch [40]", SGLANG_LOG_FORWARD_ITERS): lines of one kind and one number. Kinds
+//   stay apart: in older versions a decode batch bears the number at which its result was read, a prefill its own.
 // - Without: lines are sorted by time stamp, equal stamps in the order of the file. A line joins the newest step of its
 //   kind if that step began at most `window` before and its rank has no line in it or in a later step; else it begins a
 //   step of its own. A step holds prefill lines or decode lines, never both: the log does not say that they coincide.
