@@ -253,6 +253,45 @@ steps: [{mode: decode, tokens: [2, 1]}]
     assert.deepEqual(new Set(replayed.map(size => Number(size.replace(/[^\d]/g, '')))), new Set(bad.witness.runtime_max_tokens_per_rank));
   },
 
+  // The heat maps of a sweep, against the JSON: numbers, shades, and text that stays readable on every shade.
+  async plan(browser) {
+    const args = ['plan', '--model', 'DeepSeek-V3', '--ep', '8,16,32', '--tokens', '64,256,8192', '--link-gbps', '400'];
+    const file = page('plan', ...args);
+    const points = JSON.parse(a2asim(...args, '--format', 'json')).points;
+    for (const colorScheme of ['light', 'dark']) {
+      const tab = await open(browser, file, {colorScheme, viewport: {width: 375, height: 740}});
+      const maps = await tab.$$eval('#sweep svg', list => list.map(svg => ({
+        label: svg.getAttribute('aria-label'),
+        cells: [...svg.querySelectorAll('.heat')].map(cell => ({
+          words: cell.nextElementSibling.textContent, opacity: Number(cell.getAttribute('fill-opacity')),
+          fill: getComputedStyle(cell).fill, ink: getComputedStyle(cell.nextElementSibling).fill,
+        })),
+      })));
+      assert.equal(maps.length, 7);
+      const behind = await tab.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      const numbers = colour => colour.match(/[\d.]+/g).slice(0, 3).map(Number);
+      for (const {label, cells} of maps) {
+        assert.equal(cells.length, points.length);
+        for (const cell of cells) {
+          assert.ok(label.includes(cell.words), `${label} has ${cell.words}`);
+          if (cell.fill === 'none') continue;
+          const mixed = numbers(cell.fill).map((value, i) => value * cell.opacity + numbers(behind)[i] * (1 - cell.opacity));
+          assert.ok(contrast(`rgb(${mixed.join(',')})`, cell.ink) > 4.5, `${colorScheme}: ${cell.words} at ${cell.opacity}`);
+        }
+      }
+      const sent = points.map(point => point.traffic.expected.dispatch.sent_remote_bytes);
+      const shades = maps[0].cells.map(cell => cell.opacity);
+      for (let i = 0; i < sent.length; ++i)
+        for (let j = 0; j < sent.length; ++j) assert.ok(sent[i] <= sent[j] ? shades[i] <= shades[j] : true, 'more is not lighter');
+      const refused = points.filter(point => point.tokens_per_rank === 8192).length;
+      assert.equal(maps[5].cells.filter(cell => cell.words === 'refused').length, refused);
+      const [wide, width] = await tab.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+      assert.ok(wide <= width, `${wide} > ${width}`);
+    }
+    const one = await open(browser, page('plan_one', 'plan', '--model', 'DeepSeek-V3', '--ep', '8', '--tokens', '64'));
+    for (const id of ['workspace', 'traffic', 'slots', 'headroom', 'deployment']) assert.ok(await one.locator(`#${id}`).isVisible(), id);
+  },
+
   // Every bad cell leads to its witness, shown alone.
   async explore(browser) {
     const args = ['explore', '--sglang', 'pr29461'];
