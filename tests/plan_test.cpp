@@ -171,6 +171,13 @@ TEST_CASE("plan: with attention TP the list is divided from #35758 on, and over-
   const PlanRule& before = rule_of(point, PlanPath::eager_decode, false, "pr30450");
   CHECK(before.runtime_max_tokens == 64);
   CHECK(before.wasted_slots() == 8 * 32);
+  // Most versions refuse the layout at their start; their rules are asked for all eight ranks all the same.
+  for (const PlanRule& rule : point.rules) {
+    if (!rule.runtime_max_tokens) continue;
+    CHECK(rule.computed_slots == 8 * *rule.runtime_max_tokens);
+    CHECK(rule.needed_slots == 8 * 32);
+  }
+  CHECK(rule_of(point, PlanPath::eager_decode, true, "pr27945").runtime_max_tokens == 4096);
 }
 
 TEST_CASE("plan: every version appears once a path and launch") {

@@ -76,7 +76,8 @@ std::string plan_launch(const PlanInputs& inputs, const Generation& generation, 
   const bool by_flag = generation.capacity.sized_for_larger_type;
   if (!by_flag)
     line += fmt::format("SGLANG_MOE_NVFP4_DISPATCH={} ", inputs.dispatch_type == DispatchType::nvfp4 ? 1 : 0);
-  line += fmt::format("python3 -m sglang.launch_server --model-path M --tp-size {}", ep_size);
+  // The backend sets ep_size to tp_size by itself, but not where it refuses the layout before.
+  line += fmt::format("python3 -m sglang.launch_server --model-path M --tp-size {} --ep-size {}", ep_size, ep_size);
   if (ep_size > inputs.attn_tp_size)
     line += fmt::format(" --dp-size {} --enable-dp-attention", ep_size / inputs.attn_tp_size);
   if (own_count_only) line += " --enable-dp-lm-head --moe-dense-tp-size 1";
