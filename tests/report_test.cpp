@@ -122,10 +122,12 @@ TEST_CASE("report: drawings mark exactly the rows that the findings name") {
     // A row beyond what is drawn of a large R may be wrong without a picture, never the other way round.
     for (const Place& place : drawn) CHECK(wanted.contains(place));
     for (const Json& buffer : page.buffers) {
+      const auto step = buffer["step"].get<std::int64_t>(), r = buffer["r"].get<std::int64_t>();
+      const int layer = buffer["layer"].get<int>(), rank = buffer["rank"].get<int>();
+      const auto part = buffer["part"].get<std::string>();
       const auto here = std::ranges::count_if(wanted, [&](const Place& place) {
-        return std::get<0>(place) == buffer["step"] && std::get<1>(place) == buffer["layer"] &&
-               std::get<2>(place) == buffer["rank"] && std::get<3>(place) == buffer["part"] &&
-               std::get<5>(place) < buffer["r"].get<std::int64_t>();
+        return std::get<0>(place) == step && std::get<1>(place) == layer && std::get<2>(place) == rank &&
+               std::get<3>(place) == part && std::get<5>(place) < r;
       });
       CHECK(buffer["wrong"] == here);
     }

@@ -135,6 +135,13 @@ Json first_buffer(const ReplayForPage& replay) {
   return {{"step", (*best)["step"]}, {"layer", (*best)["layer"]}, {"rank", (*best)["rank"]}, {"part", (*best)["part"]}};
 }
 
+// Why a step has no buffers to draw; empty: it has some.
+std::string why_empty(const ReplayedStep& step) {
+  if (step.outcome.group == 0) return "No rank has work in this step.";
+  if (step.outcome.stopped) return "The run stops in this step: some ranks refuse, or wait for others for ever.";
+  return step.outcome.taking_part == 0 ? "No rank enters the all-to-all in this step." : "";
+}
+
 std::string elided_words(const ReplayForPage& replay, std::size_t steps) {
   std::string out;
   const auto run = static_cast<std::size_t>(replay.report.steps_run);
@@ -153,8 +160,7 @@ std::string elided_words(const ReplayForPage& replay, std::size_t steps) {
 std::string viewer(const ReplayForPage& replay, const std::string& id, int level, const std::string& steps) {
   std::string out =
       "<p>Choose a step with the slider, and a rank: below is its receive buffer as it divides it, one line a source, "
-      "one "
-      "column a slot. Each slot is named after what lies in it.</p>\n"
+      "one column a slot. Each slot is named after what lies in it.</p>\n"
       "<noscript><p>The buffers are drawn by a script; without it, the tables below say the same of the ranks, and the "
       "chains of the wrong rows.</p></noscript>\n";
   if (replay.report.fidelity == Fidelity::geometry)
@@ -279,6 +285,7 @@ std::string replay_article(const ReplayForPage& replay, const std::string& id, c
       titles.push_back({{"step", step->outcome.step},
                         {"title", step_title(*step)},
                         {"bad", step->is_bad()},
+                        {"why_empty", why_empty(*step)},
                         {"r", std::move(sizes)}});
     }
     out += section(id + "-steps", "Step by step",
@@ -304,11 +311,16 @@ std::string replay_page(std::span<const ReplayForPage> replays) {
     page.header = header(replays[0].report, 1);
     page.body = replay_article(replays[0], "s0", {}, data);
   } else {
-    const auto bad = static_cast<std::size_t>(
-        std::ranges::count_if(replays, [](const ReplayForPage& one) { return one.report.has_error(); }));
-    page.title = fmt::format("a2asim replay: {}", counted(replays.size(), "scenario"));
-    page.header = verdict_header("a2asim replay", bad > 0 ? Tone::bad : Tone::good, counted(replays.size(), "scenario"),
-                                 fmt::format("Something is wrong in {} of them.", bad));
+    const auto count = [&](auto what) { return static_cast<std::size_t>(std::ranges::count_if(replays, what)); };
+    const std::size_t bad = count([](const ReplayForPage& one) { return one.report.has_error(); });
+    const std::size_t told = count([](const ReplayForPage& one) { return one.expectation.has_value(); });
+    const std::size_t met =
+        count([](const ReplayForPage& one) { return one.expectation && one.expectation->differs.empty(); });
+    const std::string scenarios = counted(replays.size(), "scenario");
+    std::string words = fmt::format("Something is wrong in {} of them.", bad);
+    if (told > 0) words += fmt::format(" {} of {} end as their files expect.", met, told);
+    page.title = "a2asim replay: " + scenarios;
+    page.header = verdict_header("a2asim replay", bad > 0 ? Tone::bad : Tone::good, scenarios, words);
     std::vector<Chapter> chapters;
     for (std::size_t i = 0; i < replays.size(); ++i) {
       const ReplayReport& report = replays[i].report;

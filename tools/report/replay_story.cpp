@@ -237,8 +237,8 @@ std::string no_start(const ReplayReport& report, int level) {
 std::string all_well(const ToldReplay& told, int level) {
   const ReplayReport& report = *told.report;
   std::string out =
-      heading(level, "What happened") +
-      paragraph(fmt::format("In every one of {} all ranks came to the same R, and every row was found where "
+      heading(level, "The run") +
+      paragraph(fmt::format("In every one of {} all ranks agreed, and every row was found where "
                             "its reader looked.",
                             counted(static_cast<std::size_t>(report.steps_run), "step")));
   const bool computed = std::ranges::any_of(
@@ -308,7 +308,9 @@ std::string what_happened(const ToldReplay& told, int level) {
       heading(level, fmt::format("Step {}, {}: {}", bad->outcome.step, phase_title(bad->outcome.phase),
                                  sizes_differ(*bad) ? "the ranks come to different sizes" : "what each rank knew"));
   out += who_knew_what(*bad);
-  if (!sizes_differ(*bad) && !bad->findings.empty()) out += paragraph(describe(bad->findings.front()) + ".");
+  const Finding* cause = bad->findings.empty() ? nullptr : &bad->findings.front();
+  if (!sizes_differ(*bad) && cause != nullptr && cause->kind != FindingKind::missing_rank)
+    out += paragraph(describe(*cause) + ".");
   out += where_a_row_went(*bad, level);
   out += what_came_out(report, *bad, level);
   if (told.says_why) out += why_and_fix(told, *bad, level);

@@ -237,9 +237,9 @@
       this.drawing.replaceChildren();
       const {buffer} = this;
       if (!buffer) {
-        const none = this.replay.buffers.length === 0
-          ? 'No receive buffer is drawn: in this run no all-to-all moved rows that could be drawn.'
-          : 'This buffer is not drawn: the rank took no part in the all-to-all of this step, the step stopped before it, or the page would have grown too large.';
+        const none = this.steps[this.at].why_empty || (this.replay.buffers.length === 0
+          ? 'No receive buffer is drawn: this run has no rows to draw.'
+          : 'This buffer is not drawn: the rank takes no part in the all-to-all of this step, or the page would have grown too large.');
         this.drawing.append(element('figcaption', {}, none));
         return;
       }
@@ -284,14 +284,14 @@
       const {buffer} = this;
       const {left, top, width, gap} = this.cell;
       buffer.slots.forEach((slot, j) => {
-        const skips = j > 0 && slot !== buffer.slots[j - 1] + 1;
+        const skips = j === 0 ? slot > 0 : slot !== buffer.slots[j - 1] + 1;
         svg.append(shape('text', {class: 'axis', x: left + j * (width + gap) + width / 2, y: top - 12, 'text-anchor': 'middle'},
           `${skips ? '⋯ ' : ''}${j === 0 ? 'slot ' : ''}${slot}`));
       });
       const word = left < 80 ? '' : buffer.part === 'combine' ? 'memory of ' : 'from ';
       buffer.sources.forEach((source, i) => {
         const box = this.place(i, 0);
-        const skips = i > 0 && source !== buffer.sources[i - 1] + 1;
+        const skips = i === 0 ? source > 0 : source !== buffer.sources[i - 1] + 1;
         const text = shape('text', {class: 'axis', x: left - 10, y: box.y + box.height / 2 + 4, 'text-anchor': 'end'});
         if (word.length > 5) {
           text.append(shape('tspan', {x: left - 10, dy: -7}, `${skips ? '⋮ ' : ''}${word}`), shape('tspan', {x: left - 10, dy: 15}, `rank ${source}`));
