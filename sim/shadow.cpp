@@ -6,38 +6,53 @@
 
 namespace a2asim {
 
-SentRecords::Id SentRecords::open(const Sent& sent, std::int64_t num_tokens) {
+SentRecords::Id SentRecords::open(const Sent& sent) {
   if (free_.empty()) {
     free_.push_back(static_cast<Id>(records_.size()));
-    records_.emplace_back();
+    records_.emplace_back().to.resize(ep_size_);
   }
   const Id id = free_.back();
   free_.pop_back();
   Record& record = at(id);
   record.sent = sent;
-  record.references = 1;
-  record.stride = static_cast<std::size_t>(num_tokens) + 1;
-  if (record.tokens.size() < ep_size_ * record.stride) record.tokens.resize(ep_size_ * record.stride);
-  record.counts.assign(ep_size_, 0);
+  record.held = ep_size_;
+  for (Destination& destination : record.to) destination.references = 1;
   return id;
 }
 
-void SentRecords::release(Id id) {
-  if (id == kNone) return;
+void SentRecords::close(Id id) {
+  for (std::size_t d = 0; d < ep_size_; ++d) release(id, static_cast<int>(d));
+}
+
+void SentRecords::set_tokens(Id id, int destination, std::span<const std::int32_t> by_slot) {
+  if (by_slot.empty()) return;
+  std::vector<std::int32_t>& tokens = at(id).to[static_cast<std::size_t>(destination)].tokens;
+  if (!spare_.empty()) {
+    tokens = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  tokens.assign(by_slot.begin(), by_slot.end());
+}
+
+void SentRecords::release(Id id, int destination) {
   Record& record = at(id);
-  A2ASIM_INVARIANT(record.references > 0, "a shadow record was released twice");
-  if (--record.references == 0) free_.push_back(id);
+  Destination& to = record.to[static_cast<std::size_t>(destination)];
+  A2ASIM_INVARIANT(to.references > 0, "a shadow record was released twice");
+  if (--to.references > 0) return;
+  if (!to.tokens.empty()) {
+    spare_.push_back(std::move(to.tokens));
+    to.tokens.clear();
+  }
+  if (--record.held == 0) free_.push_back(id);
 }
 
 std::int64_t SentRecords::token(Id id, int destination, std::int64_t slot) const {
-  const Record& record = at(id);
-  const auto d = static_cast<std::size_t>(destination);
-  if (slot < 0 || slot >= record.counts[d]) return -1;
-  return record.tokens[d * record.stride + static_cast<std::size_t>(slot)];
+  const std::span<const std::int32_t> by_slot = tokens(id, destination);
+  return slot >= 0 && slot < std::ssize(by_slot) ? by_slot[static_cast<std::size_t>(slot)] : -1;
 }
 
 void Shadow::clear() {
-  for (const Piece& piece : pieces_) records_->release(piece.record);
+  for (const Piece& piece : pieces_) records_->release(piece.record, slice_);
   pieces_.clear();
 }
 
@@ -53,7 +68,7 @@ void Shadow::push(const Piece& piece) {
     Piece& last = scratch_.back();
     if (last.end == piece.begin && last.is_same_run(piece) && last.race == piece.race) {
       last.end = piece.end;
-      records_->release(piece.record);
+      records_->release(piece.record, slice_);
       return;
     }
   }
@@ -65,7 +80,7 @@ void Shadow::overlay(const Run& run, std::size_t& next) {
   const std::int64_t slot0 = run.begin - run.first_slot * run.pitch_bytes;
   const auto add = [&](std::int64_t begin, std::int64_t end, bool race) {
     if (begin >= end) return;
-    records_->hold(run.record);
+    records_->hold(run.record, slice_);
     push({begin, end, slot0, run.pitch_bytes, run.record, static_cast<std::int16_t>(run.payload), run.kind, race});
   };
   const std::int64_t round = records_->sent(run.record).round;
@@ -82,7 +97,7 @@ void Shadow::overlay(const Run& run, std::size_t& next) {
       old.begin = run.end();
       break;
     }
-    records_->release(old.record);
+    records_->release(old.record, slice_);
     ++next;
   }
   add(done, run.end(), false);
@@ -111,7 +126,7 @@ void Shadow::write(std::span<const Run> runs) {
       Piece left = old;
       left.end = run.begin;
       old.begin = run.begin;
-      records_->hold(left.record);
+      records_->hold(left.record, slice_);
       scratch_.push_back(left);
     }
     overlay(run, next);

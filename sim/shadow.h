@@ -3,8 +3,8 @@
 // A rank's dispatch writes, per destination and payload, the rows of consecutive slots: one run of bytes. So the shadow
 // is a sorted list of disjoint pieces of runs instead of a tag per row: a round of agreeing ranks costs a merge of two
 // short lists and its check one comparison a run, while rows of different R may overlap as they like. What all runs of
-// one dispatch have in common, its tokens by destination and slot, is one record for the shadows of all slices, which
-// lives as long as a byte that came of it.
+// one dispatch have in common is one record for the shadows of all slices; the tokens that it sent to a slice live as
+// long as a byte there that came of them.
 #pragma once
 
 #include <cstdint>
@@ -44,28 +44,29 @@ class SentRecords {
 
   explicit SentRecords(int ep_size) : ep_size_(static_cast<std::size_t>(ep_size)) {}
 
-  // The record holds the caller's reference until release(). Memory of finished records is used again.
-  Id open(const Sent& sent, std::int64_t num_tokens);
-  void hold(Id record) { ++at(record).references; }
-  void release(Id record);
+  // The caller holds every destination's tokens until close().
+  Id open(const Sent& sent);
+  void close(Id record);
+  void set_tokens(Id record, int destination, std::span<const std::int32_t> by_slot);
 
-  // [num_tokens + 1] tokens by slot, written by the caller after open(), as are the counts [ep_size].
-  std::int32_t* tokens(Id record, int destination) {
-    Record& one = at(record);
-    return one.tokens.data() + static_cast<std::size_t>(destination) * one.stride;
-  }
-  std::int32_t* counts(Id record) { return at(record).counts.data(); }
+  void hold(Id record, int destination) { ++at(record).to[static_cast<std::size_t>(destination)].references; }
+  void release(Id record, int destination);
 
   const Sent& sent(Id record) const { return at(record).sent; }
+  std::span<const std::int32_t> tokens(Id record, int destination) const {  // by slot
+    return at(record).to[static_cast<std::size_t>(destination)].tokens;
+  }
   std::int64_t token(Id record, int destination, std::int64_t slot) const;  // -1: no such slot
 
  private:
+  struct Destination {
+    std::int32_t references = 0;
+    std::vector<std::int32_t> tokens;
+  };
   struct Record {
     Sent sent;
-    std::int32_t references = 0;
-    std::size_t stride = 0;
-    std::vector<std::int32_t> tokens;  // [ep_size, stride]
-    std::vector<std::int32_t> counts;  // [ep_size]
+    std::size_t held = 0;         // destinations with references
+    std::vector<Destination> to;  // [ep_size]
   };
   Record& at(Id record) { return records_[static_cast<std::size_t>(record)]; }
   const Record& at(Id record) const { return records_[static_cast<std::size_t>(record)]; }
@@ -73,6 +74,7 @@ class SentRecords {
   std::size_t ep_size_;
   std::vector<Record> records_;
   std::vector<Id> free_;
+  std::vector<std::vector<std::int32_t>> spare_;  // lists that nobody needs, for their memory
 };
 
 class Shadow {

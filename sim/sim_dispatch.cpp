@@ -159,7 +159,7 @@ void SimAllToAll::report_geometry() {
 
 void SimAllToAll::release_records() {
   for (Shadow::RecordId& record : sent_) {
-    records_.release(record);
+    if (record != Shadow::kNone) records_.close(record);
     record = Shadow::kNone;
   }
 }
@@ -187,9 +187,11 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
   std::int32_t* slots = memory_.words(r, rank.at.topk_send_indices, entries);
   std::array<std::int32_t, kMaxRanks> sent = {};
   std::array<std::int32_t*, kMaxRanks> tokens = {};
-  const Shadow::RecordId record = records_.open({r, round_, context_.step}, rank.tokens);
-  sent_[static_cast<std::size_t>(r)] = record;
-  for (int d = 0; d < ep_size_; ++d) tokens[static_cast<std::size_t>(d)] = records_.tokens(record, d);
+  // By destination and slot; one more than there can be, and an odd number of cache lines apart, because lists that
+  // begin at one cache set push each other out.
+  const std::int64_t stride = ((rank.tokens / 16 + 1) | 1) * 16;
+  if (std::ssize(routed_tokens_) < ep_size_ * stride) routed_tokens_.resize(static_cast<std::size_t>(ep_size_ * stride));
+  for (int d = 0; d < ep_size_; ++d) tokens[static_cast<std::size_t>(d)] = routed_tokens_.data() + d * stride;
   const auto num_experts = static_cast<std::uint32_t>(rank.config.num_experts);
   const std::int8_t* rank_of_expert = rank.rank_of_expert.data();
   const std::int32_t* ids = input.token_selected_experts.data();
@@ -216,7 +218,12 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
   }
   *memory_.words(r, rank.at.local_token_counter, 1) = static_cast<std::int32_t>(rank.tokens);
   std::copy_n(sent.begin(), ep_size_, counters(r, rank.at.send_counters));
-  std::copy_n(sent.begin(), ep_size_, records_.counts(record));
+  const Shadow::RecordId record = records_.open({r, round_, context_.step});
+  sent_[static_cast<std::size_t>(r)] = record;
+  for (int d = 0; d < ep_size_; ++d) {
+    const auto destination = static_cast<std::size_t>(d);
+    records_.set_tokens(record, d, {tokens[destination], static_cast<std::size_t>(sent[destination])});
+  }
 }
 
 // Where `writer` puts all its rows of one payload for one slice: by the writer's own geometry.
@@ -244,7 +251,7 @@ void SimAllToAll::send(int r, const DispatchInput& input) {
       send_row_by_row(r, d, input);
       continue;
     }
-    const std::int32_t* tokens = records_.tokens(sent_by(r), d);
+    const std::int32_t* tokens = records_.tokens(sent_by(r), d).data();
     for (int p = 0; p < payloads; ++p) {
       const Shadow::Run run = sent_run(r, d, p);
       gather_rows(memory_.at(d, run.begin, run.end() - run.begin), input.payloads[static_cast<std::size_t>(p)].data(),
@@ -257,7 +264,7 @@ void SimAllToAll::send(int r, const DispatchInput& input) {
 void SimAllToAll::send_row_by_row(int r, int d, const DispatchInput& input) {
   const int payloads = static_cast<int>(rank_at(r).config.payload_bytes_per_token.size());
   const std::int64_t count = sent_run(r, d, 0).count;
-  const std::int32_t* tokens = records_.tokens(sent_by(r), d);
+  const std::int32_t* tokens = records_.tokens(sent_by(r), d).data();
   for (std::int64_t slot = 0; slot < count; ++slot) {
     for (int p = 0; p < payloads; ++p) {
       const Shadow::Run run = sent_run(r, d, p);
