@@ -67,7 +67,8 @@ std::string knowledge_words(const ReplayedStep& step, std::size_t rank) {
   const auto& list = step.lists[dp];
   if (!list) return "knows no numbers of others";
   if (list->size() == 1 && step.batches.size() > 1)
-    return fmt::format("knows only its own number of rows, {}", list->front());
+    return fmt::format("knows only its own number of rows, {}{}", list->front(),
+                       list->front() > step.ranks[rank].decision.real_rows ? " with padding" : "");
   const bool all_equal = std::ranges::all_of(*list, [&](std::int64_t count) { return count == list->front(); });
   if (list->size() > kRanksNamed && !all_equal)
     return fmt::format("knows the numbers of rows of all {} (the largest is {})", list->size(),
@@ -236,11 +237,10 @@ std::string no_start(const ReplayReport& report, int level) {
 
 std::string all_well(const ToldReplay& told, int level) {
   const ReplayReport& report = *told.report;
-  std::string out =
-      heading(level, "The run") +
-      paragraph(fmt::format("In every one of {} all ranks agreed, and every row was found where "
-                            "its reader looked.",
-                            counted(static_cast<std::size_t>(report.steps_run), "step")));
+  std::string out = heading(level, "The run") +
+                    paragraph(fmt::format("In every one of {} all ranks agreed, and every row was found where "
+                                          "its reader looked.",
+                                          counted(static_cast<std::size_t>(report.steps_run), "step")));
   const bool computed = std::ranges::any_of(
       report.steps, [](const ReplayedStep& step) { return step.outcome.taking_part != 0 && !step.outcome.stopped; });
   if (report.fidelity == Fidelity::numeric && computed)
