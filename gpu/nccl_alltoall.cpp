@@ -55,7 +55,7 @@ Result<std::unique_ptr<NcclAllToAll>> NcclAllToAll::create(std::span<const AllTo
   if (!communicator) return tl::unexpected(communicator.error());
   made->communicator_ = std::move(*communicator);
   auto ok = made->check_way();
-  if (ok) ok = made->set_up(devices, group);
+  if (ok) ok = made->set_up(devices);
   if (ok = made->agreed(ok); !ok) return tl::unexpected(ok.error());
   return made;
 }
@@ -72,7 +72,7 @@ Result<void> NcclAllToAll::check_way() const {
   return {};
 }
 
-Result<void> NcclAllToAll::set_up(std::span<const int> devices, ProcessGroup*) {
+Result<void> NcclAllToAll::set_up(std::span<const int> devices) {
   const Placement& placement = communicator_->world()->placement();
   for (std::size_t place = 0; place < devices.size(); ++place) {
     Engine engine;

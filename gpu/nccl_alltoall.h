@@ -71,7 +71,7 @@ class NcclAllToAll final : public AllToAll {
     ExpertPayloads payloads;
   };
   NcclAllToAll() = default;
-  Result<void> set_up(std::span<const int> devices, ProcessGroup* group);
+  Result<void> set_up(std::span<const int> devices);
   Result<void> check_way() const;
   template <class Call>
   Result<void> on_each_engine(const Call& call);

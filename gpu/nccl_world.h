@@ -31,7 +31,6 @@ class NcclWorld {
   const Placement& placement() const { return placement_; }
   int device(std::size_t local_place) const { return placement_.places[placement_.first_local + local_place].device; }
   ncclComm_t comm(std::size_t local_place) const { return comms_[local_place]; }
-  std::chrono::milliseconds limit() const { return limit_; }
   bool is_broken() const { return broken_; }
 
   // Runs a call of NCCL's that may wait for other processes, on a thread of its own; what it uses must stay alive.

@@ -81,7 +81,6 @@ Result<std::unique_ptr<PeerRegion>> PeerRegion::create(const Placement& placemen
 }
 
 Result<void> PeerRegion::set_up(PeerMemory way) {
-  way_ = way;
   if (way == PeerMemory::nccl) return open_window();
   auto ok = allocate();
   if (ok) ok = allow_peer_access();

@@ -30,8 +30,6 @@ class PeerRegion {
   PeerRegion& operator=(const PeerRegion&) = delete;
 
   std::byte* base(std::size_t local_place, std::size_t place) const { return bases_[local_place][place]; }
-  std::int64_t bytes() const { return bytes_; }
-  PeerMemory way() const { return way_; }
   // "CUDA peer access", ..; with why a better way was not taken.
   const std::string& words() const { return words_; }
 
@@ -50,7 +48,6 @@ class PeerRegion {
 
   Placement placement_;
   std::int64_t bytes_ = 0;
-  PeerMemory way_ = PeerMemory::peer;
   std::string words_;
   ProcessGroup* group_ = nullptr;
   bool shared_ = false;            // all processes have it
