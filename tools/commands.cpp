@@ -14,6 +14,9 @@ std::span<const AddCommand> commands() {
       add_from_log,
       add_validate,
       add_generations,
+      add_learn,
+      add_completion,
+      add_man,
   };
   return kCommands;
 }

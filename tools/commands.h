@@ -30,6 +30,9 @@ void add_plan(CLI::App& program, CommandLine& line);
 void add_from_log(CLI::App& program, CommandLine& line);
 void add_validate(CLI::App& program, CommandLine& line);
 void add_generations(CLI::App& program, CommandLine& line);
+void add_learn(CLI::App& program, CommandLine& line);
+void add_completion(CLI::App& program, CommandLine& line);
+void add_man(CLI::App& program, CommandLine& line);
 
 std::span<const AddCommand> commands();  // in the order of --help
 

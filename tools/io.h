@@ -11,8 +11,9 @@ struct Io {
   std::ostream& out;  // results
   std::ostream& err;  // messages
   bool in_is_terminal = false;
-  bool colour = false;  // out is a terminal, and neither NO_COLOR nor TERM=dumb speaks against it
+  bool colour = false;           // out is a terminal, and neither NO_COLOR nor TERM=dumb speaks against it
   bool err_is_terminal = false;  // then long work may show its progress there
+  bool out_is_terminal = false;
 };
 
 // The exit codes of every command.

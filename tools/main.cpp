@@ -24,8 +24,13 @@ bool wants_colour() {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `a2asim .. | head` is no crash: writes fail instead, see below
-  a2asim::Io io{std::cin, std::cout, std::cerr, isatty(STDIN_FILENO) == 1, wants_colour(),
-                isatty(STDERR_FILENO) == 1};
+  a2asim::Io io{std::cin,
+                std::cout,
+                std::cerr,
+                isatty(STDIN_FILENO) == 1,
+                wants_colour(),
+                isatty(STDERR_FILENO) == 1,
+                isatty(STDOUT_FILENO) == 1};
   const int exit_code = a2asim::run_program({argv + (argc > 0 ? 1 : 0), argv + argc}, io);
   errno = 0;
   std::cout.flush();

@@ -19,6 +19,7 @@ constexpr const char* kFooter = R"(Examples:
   a2asim plan --model DeepSeek-V3 --ep 16 --tokens 128
   a2asim from-log server.log --out night.yaml
   a2asim generations
+  a2asim learn
 
 Exit codes: 0 nothing wrong found, 1 a finding of severity error, 2 the input cannot be used (one line says why).
 Results go to standard output, messages to standard error. `a2asim COMMAND --help` tells about one command.)";

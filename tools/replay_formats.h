@@ -39,6 +39,8 @@ struct RankGroup {
   std::vector<std::size_t> ranks;
 };
 std::vector<RankGroup> rank_groups(const ReplayedStep& step);
+// As lines of text, at most so many groups.
+std::vector<std::string> rank_table(const ReplayedStep& step, std::size_t most);
 std::string_view verdict_in_words(const ReplayReport& report);
 bool is_output(const Finding& found);
 // The row behind a bad output, or nullptr.

@@ -61,21 +61,6 @@ std::string size_of(const ReplayedRank& rank) {
   return size ? std::to_string(*size) : rank.decision.raised ? std::string(name(rank.decision.raised->kind)) : "-";
 }
 
-// Equal ranks are one line.
-Lines rank_table(const ReplayedStep& step, std::size_t most) {
-  const std::vector<RankGroup> groups = rank_groups(step);
-  std::vector<std::vector<std::string>> rows = {{"rank"}};
-  rows[0].insert(rows[0].end(), kRankColumns.begin(), kRankColumns.end());
-  const std::size_t shown = groups.size() <= most ? groups.size() : most - 1;
-  for (std::size_t at = 0; at < shown; ++at) {
-    rows.push_back({cut(ranges(groups[at].ranks), 24)});
-    rows.back().insert(rows.back().end(), groups[at].cells.begin(), groups[at].cells.end());
-  }
-  Lines lines = table(rows, {2, 6});
-  if (shown < groups.size()) lines.push_back(fmt::format(".. {} more, see --verbose", groups.size() - shown));
-  return lines;
-}
-
 void add_bad_tokens(Lines& lines, const ReplayedStep& step, const ReplayTextStyle& style) {
   std::string tokens;
   std::size_t named = 0;
@@ -181,6 +166,20 @@ void add_totals(Lines& lines, const ReplayReport& report) {
 }
 
 }  // namespace
+
+std::vector<std::string> rank_table(const ReplayedStep& step, std::size_t most) {
+  const std::vector<RankGroup> groups = rank_groups(step);
+  std::vector<std::vector<std::string>> rows = {{"rank"}};
+  rows[0].insert(rows[0].end(), kRankColumns.begin(), kRankColumns.end());
+  const std::size_t shown = groups.size() <= most ? groups.size() : most - 1;
+  for (std::size_t at = 0; at < shown; ++at) {
+    rows.push_back({cut(ranges(groups[at].ranks), 24)});
+    rows.back().insert(rows.back().end(), groups[at].cells.begin(), groups[at].cells.end());
+  }
+  Lines lines = table(rows, {2, 6});
+  if (shown < groups.size()) lines.push_back(fmt::format(".. {} more, see --verbose", groups.size() - shown));
+  return lines;
+}
 
 std::vector<RankGroup> rank_groups(const ReplayedStep& step) {
   std::vector<RankGroup> groups;

@@ -25,23 +25,7 @@ constexpr std::size_t kSample = 16;       // of the others: one in so many, by t
 constexpr std::size_t kAskedAgainAtTheEnd = 64;
 constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();  // as in the kernels
 
-// The question without its id.
-Json to_json(const RankView& view) {
-  Json list;
-  if (view.dp_global) list = std::vector<std::int64_t>(view.dp_global->begin(), view.dp_global->end());
-  return {{"ep_size", view.ep_size},
-          {"ep_rank", view.ep_rank},
-          {"dp_global", list},
-          {"rows", view.rows},
-          {"capture", view.capture},
-          {"extend", view.extend},
-          {"require_mlp_tp_gather", view.require_mlp_tp_gather == GatherPredicate::yes},
-          {"enable_dp_attention", view.enable_dp_attention},
-          {"attn_tp_size", view.attn_tp_size},
-          {"max_num_tokens", view.max_num_tokens}};
-}
-
-// All that to_json shows, as bytes: the key under which an answer is remembered.
+// All that view_as_json shows, as bytes: the key under which an answer is remembered.
 std::string key_of(const RankView& view) {
   const std::int64_t flags = (view.capture ? 1 : 0) + (view.extend ? 2 : 0) + (view.enable_dp_attention ? 4 : 0) +
                              (view.require_mlp_tp_gather == GatherPredicate::yes ? 8 : 0) + (view.dp_global ? 16 : 0);
@@ -89,6 +73,21 @@ Result<Answer> read_answer(const std::string& line, std::int64_t id) {
 
 }  // namespace
 
+Json view_as_json(const RankView& view) {
+  Json list;
+  if (view.dp_global) list = std::vector<std::int64_t>(view.dp_global->begin(), view.dp_global->end());
+  return {{"ep_size", view.ep_size},
+          {"ep_rank", view.ep_rank},
+          {"dp_global", list},
+          {"rows", view.rows},
+          {"capture", view.capture},
+          {"extend", view.extend},
+          {"require_mlp_tp_gather", view.require_mlp_tp_gather == GatherPredicate::yes},
+          {"enable_dp_attention", view.enable_dp_attention},
+          {"attn_tp_size", view.attn_tp_size},
+          {"max_num_tokens", view.max_num_tokens}};
+}
+
 class RuleProcess::Impl {
  public:
   Impl(std::string command, ChildProcess child, std::chrono::milliseconds patience)
@@ -99,7 +98,7 @@ class RuleProcess::Impl {
     if (failure_) return fail(ErrorKind::bad_input, *failure_);
     const auto [place, is_new] = answers_.try_emplace(key_of(view));
     if (is_new) {
-      const Json question = to_json(view);
+      const Json question = view_as_json(view);
       place->second = ask(question);
       if (first_.size() < kAskedAgainAtTheEnd) first_.push_back({question, place->second});
       if (answers_.size() <= kAskedTwice || in_sample(place->first)) ask_again(question, place->second);

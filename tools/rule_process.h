@@ -13,12 +13,16 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "model/sizing.h"
 
 namespace a2asim {
+
+// What such a program is asked, without the id.
+nlohmann::ordered_json view_as_json(const RankView& view);
 
 class RuleProcess {
  public:

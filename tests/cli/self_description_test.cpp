@@ -1,0 +1,87 @@
+// a2asim completion and a2asim man: what the program says of itself. The shells themselves read it in tests/package.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+#include "model/generation.h"
+#include "tests/cli/run.h"
+
+namespace a2asim {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::vector<std::string> all_matches(const std::string& text, const std::regex& pattern) {
+  std::vector<std::string> out;
+  for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) out.push_back((*at)[1]);
+  return out;
+}
+
+// As --help lists them.
+std::vector<std::string> command_names() {
+  const std::string help = run({"--help"}).out;
+  return all_matches(help.substr(help.find("Subcommands:")), std::regex("\n  ([a-z-]+) "));
+}
+
+}  // namespace
+
+TEST_CASE("completion offers for --format what the command takes, no more and no less") {
+  const std::string script = run({"completion", "bash"}).out;
+  std::size_t commands = 0;
+  for (const std::string& command : command_names()) {
+    std::smatch found;
+    if (!std::regex_search(script, found, std::regex(command + ":--format\\) takes=word values='([a-z ]*)'"))) continue;
+    const Outcome refused = run({command, "--format", "?"}, "", true);
+    CHECK(refused.exit_code == 2);
+    std::smatch taken;
+    if (!std::regex_search(refused.err, taken, std::regex("--format takes one of ([a-z, ]*), not"))) continue;  // merge
+    ++commands;
+    CHECK(std::regex_replace(taken[1].str(), std::regex(", "), " ") == found[1].str());
+  }
+  CHECK(commands >= 5);
+}
+
+TEST_CASE("completion knows every command and every version") {
+  const std::vector<std::string> names = command_names();
+  CHECK(names.size() >= 9);
+  for (const char* shell : {"bash", "zsh"}) {
+    const Outcome outcome = run({"completion", shell});
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.err.empty());
+    for (const std::string& name : names) CHECK(contains(outcome.out, name));
+    for (const Generation& generation : generations()) CHECK(contains(outcome.out, std::string(generation.name)));
+  }
+}
+
+TEST_CASE("the manual page says of every option what --help says") {
+  const Outcome page = run({"man"});
+  CHECK(page.exit_code == 0);
+  CHECK(page.out.rfind(".TH A2ASIM 1 ", 0) == 0);
+  const std::string plain = std::regex_replace(page.out, std::regex(R"(\\-)"), "-");
+  std::size_t options = 0;
+  for (const std::string& name : command_names()) {
+    CHECK(contains(plain, ".SS a2asim " + name + ' '));
+    for (const std::string& option : all_matches(run({name, "--help"}).out, std::regex("\n  (--[a-z-]+) "))) {
+      ++options;
+      CHECK_MESSAGE(contains(plain, "\\fB" + option + "\\fR"), name, " ", option);
+    }
+  }
+  CHECK(options > 30);
+  for (const std::string& line : all_matches(page.out, std::regex("\n([.'][^\n]*)")))
+    CHECK_MESSAGE(std::regex_match(line, std::regex(R"(\.(TP|PP|nf|fi|TH .*|SH .*|SS .*))")), line);
+}
+
+TEST_CASE("completion and man: what cannot be used is one line and exit code 2") {
+  const std::vector<std::vector<std::string>> cases = {
+      {"completion"}, {"completion", "fish"}, {"completion", "bash", "zsh"}, {"man", "check"}, {"man", "--", "x"}};
+  for (const auto& arguments : cases) {
+    const Outcome outcome = run(arguments);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  }
+}
+
+}  // namespace a2asim

@@ -1,0 +1,160 @@
+// Lesson 4: capture and replay: what is baked.
+#include <algorithm>
+
+#include "model/generation.h"
+#include "tools/learn/lesson.h"
+#include "tools/replay_formats.h"
+#include "tools/text.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::string_view kBroken = "pr29461";  // bakes the rows of each rank
+constexpr std::string_view kBefore = "pr27945";  // bakes the cap
+constexpr std::string_view kFix = "pr30450";     // one bucket for all
+
+Scenario scenario_of(const std::vector<std::int64_t>& tokens) {
+  Parallel parallel = collapsed(lab_parallel());
+  parallel.disable_cuda_graph.reset();
+  parallel.cuda_graph_bs = {1, 2, 4, 8, 16};
+  return lab_scenario(std::move(parallel), {decode_step(tokens)});
+}
+
+std::vector<std::int64_t> buckets_of(const Experiment& done) {
+  std::vector<std::int64_t> buckets;
+  for (const ReplayedRank& rank : done.step().ranks) buckets.push_back(rank.decision.bucket);
+  return buckets;
+}
+
+LessonStep the_buckets(const Lab& lab) {
+  LessonStep step;
+  step.title = "A graph is a recording";
+  const auto deployment = deployment_of(lab, scenario_of(lab.tokens), kBroken);
+  step.say(
+      "Decoding is launched from CUDA graphs: the server records the step once for some batch sizes, the buckets {}, "
+      "and later plays the recording. A batch is padded up to its bucket.",
+      listed(deployment->capture_bs));
+  step.say(
+      "No Python runs at replay: no sizing rule, no check. Whatever R was at capture is baked into the recording.");
+  step.facts = {{"capture_bs", deployment->capture_bs}};
+  return step;
+}
+
+LessonStep what_is_baked(const Lab& lab) {
+  LessonStep step;
+  step.title = "What each version bakes";
+  std::vector<std::vector<std::string>> rows = {{"bucket"}};
+  bool equal = true;
+  for (const std::string_view sglang : {kBefore, kBroken, kFix}) {
+    const auto deployment = deployment_of(lab, scenario_of(lab.tokens), sglang);
+    rows[0].push_back(fmt::format("R, {}", sglang));
+    rows.resize(std::max(rows.size(), deployment->capture_bs.size() + 1));
+    for (std::size_t i = 0; i < deployment->capture_bs.size(); ++i) {
+      const SizingDecision& baked = deployment->baked_at(i, 0);
+      for (std::size_t rank = 1; rank < kLabRanks; ++rank)
+        equal = equal && deployment->baked_at(i, rank).runtime_max_tokens_per_rank == baked.runtime_max_tokens_per_rank;
+      if (rows[i + 1].empty()) rows[i + 1].push_back(std::to_string(deployment->capture_bs[i]));
+      rows[i + 1].push_back(std::to_string(baked.runtime_max_tokens_per_rank));
+      step.facts["baked"][std::string(sglang)].push_back(baked.runtime_max_tokens_per_rank);
+    }
+    const SizingDecision& last = deployment->baked.back().front();
+    step.say("{}: {}.", sglang, text(last.branch));
+  }
+  step.show(table(rows, {0, 1, 2, 3}));
+  step.say(
+      "{}",
+      equal ? "While capturing, all ranks record the same bucket at the same time: every number here is equal on all "
+              "ranks. The question is which bucket a rank plays later."
+            : "While capturing, ranks come to different numbers already; this table shows rank 0.");
+  return step;
+}
+
+LessonStep own_bucket(const Lab& lab) {
+  LessonStep step;
+  step.title = "Under the collapse each rank picks its own bucket";
+  const Experiment done = run(lab, scenario_of(lab.tokens), kBroken);
+  step.say("With {} and the launch of lesson 3, a rank knows only its own requests, {}:", kBroken, listed(lab.tokens));
+  step.show(rank_table(done.step(), kLabRanks));
+  step.say("The buckets are {}, so that {}.", listed(buckets_of(done)), sizes_in_words(done));
+  step.facts = {{"buckets", buckets_of(done)}, {"runtime_max_tokens_per_rank", as_json(done.sizes())}};
+  return step;
+}
+
+LessonStep the_damage(const Lab& lab) {
+  LessonStep step;
+  step.title = "What comes of it";
+  const Experiment done = run(lab, scenario_of(lab.tokens), kBroken);
+  std::int64_t tokens = 0;
+  for (const std::int64_t one : lab.tokens) tokens += one;
+  step.say("Verdict `{}`; {} of {} tokens come out wrong.", name(done.report.verdict), done.report.bad_tokens, tokens);
+  step.show({fmt::format("wrong outputs  {}", bar(done.report.bad_tokens, tokens))});
+  if (done.ran()) {
+    const ReceiveBuffer& buffer = *std::ranges::max_element(done.buffers[0], {}, &ReceiveBuffer::wrong);
+    step.show(picture_of(buffer));
+  }
+  const auto garbage = done.report.counts[static_cast<std::size_t>(FindingKind::expert_id_out_of_range)];
+  step.say("{}",
+           garbage > 0
+               ? fmt::format("{} rows give the experts an id that no expert has: on a GPU an illegal memory access.",
+                             garbage)
+               : "No row gives the experts an id that no expert has, this time; what an unwritten row holds is left "
+                 "to chance, and on a GPU such an id is an illegal memory access.");
+  step.say("That is how sglang #30242 looked, far from its cause.");
+  step.facts = {
+      {"verdict", name(done.report.verdict)}, {"bad_tokens", done.report.bad_tokens}, {"garbage_ids", garbage}};
+  return step;
+}
+
+LessonStep equal_batches(const Lab& lab) {
+  LessonStep step;
+  step.title = "Why a benchmark does not see it";
+  const std::vector<std::int64_t> equal(kLabRanks, lab.tokens[lab.busiest()]);
+  const Experiment done = run(lab, scenario_of(equal), kBroken);
+  step.say("Give every rank {} requests: all play bucket {}, {}, and {} tokens are wrong (verdict `{}`).", equal[0],
+           listed(buckets_of(done)), sizes_in_words(done), done.report.bad_tokens, name(done.report.verdict));
+  step.say(
+      "Balanced load, or a test with one prompt on every rank, passes; production, where batches differ, does not.");
+  step.facts = {{"tokens", equal}, {"verdict", name(done.report.verdict)}, {"buckets", buckets_of(done)}};
+  return step;
+}
+
+LessonStep common_bucket(const Lab& lab) {
+  LessonStep step;
+  step.title = "The mend: one bucket for all";
+  const Experiment done = run(lab, scenario_of(lab.tokens), kFix);
+  step.say(
+      "{} keeps the list of counts, so that every rank looks for the first bucket that holds the largest count, {}:",
+      kFix, lab.tokens[lab.busiest()]);
+  step.show(rank_table(done.step(), kLabRanks));
+  step.say("Buckets {}, and {} (verdict `{}`).", listed(buckets_of(done)), sizes_in_words(done),
+           name(done.report.verdict));
+  step.facts = {{"buckets", buckets_of(done)},
+                {"runtime_max_tokens_per_rank", as_json(done.sizes())},
+                {"verdict", name(done.report.verdict)}};
+  return step;
+}
+
+Question which_buckets(const Lab& lab) {
+  std::vector<std::int64_t> tokens = lab.tokens;
+  std::ranges::reverse(tokens);
+  const Experiment own = run(lab, scenario_of(tokens), kBroken);
+  const Experiment common = run(lab, scenario_of(tokens), kFix);
+  NumbersAnswer answer{{own.step().ranks[0].decision.bucket, common.step().ranks[0].decision.bucket}};
+  const auto capture = deployment_of(lab, scenario_of(tokens), kFix)->capture_bs;
+  return {fmt::format("Buckets {}, requests {}. Which bucket does rank 0 replay under {}, and which under {}?",
+                      listed(capture), listed(tokens), kBroken, kFix),
+          answer,
+          fmt::format("{} looks at rank 0's own {} requests: {}; {} looks at all counts: {}", kBroken, tokens[0],
+                      answer.right[0], kFix, answer.right[1])};
+}
+
+}  // namespace
+
+Lesson lesson_graphs() {
+  return {"Capture and replay: what is baked",
+          "CUDA graphs keep the R of capture, and ranks may replay unequal buckets (sglang #30242)",
+          {the_buckets, what_is_baked, own_bucket, the_damage, equal_batches, common_bucket},
+          which_buckets};
+}
+
+}  // namespace a2asim
