@@ -7,6 +7,8 @@ set -euo pipefail
 A2ASIM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BUILD_PACKAGES=(g++ cmake ninja-build libeigen3-dev libcli11-dev nlohmann-json3-dev libyaml-cpp-dev libfmt-dev
   libexpected-dev doctest-dev librapidcheck-dev python3 python3-jsonschema python3-yaml)
+# Without these some tests are skipped, and say so. Only test.sh asks for them.
+TEST_PACKAGES=(pkg-config dpkg-dev doxygen zsh man-db)
 CLANG_VERSIONS="20 19 18 17 16"
 
 say() { printf '\n== %s\n' "$*"; }
@@ -46,6 +48,12 @@ install_missing() {
   apt_update
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" ||
     die "apt-get could not install: ${missing[*]}"
+}
+
+# What some tests look at packages with; never a reason to stop.
+setup_test_packages() {
+  command -v apt-get >/dev/null || return 0
+  (install_missing "${TEST_PACKAGES[@]}") || echo "without them some tests are skipped: ${TEST_PACKAGES[*]}"
 }
 
 # The newest clang++ that has libFuzzer installed, or nothing.

@@ -43,6 +43,7 @@ fuzz() {
 
 if [ $sanitize = yes ]; then setup --sanitize; else setup; fi
 setup_browser
+setup_test_packages
 configure release
 build release
 run_tests release

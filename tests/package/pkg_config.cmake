@@ -1,0 +1,21 @@
+# cmake -DWORK_DIR=.. -DCXX=.. -DVERSION=.. -P pkg_config.cmake: the consumer by pkg-config alone, after the tree has moved.
+include(${CMAKE_CURRENT_LIST_DIR}/step.cmake)
+need(pkg-config)
+file(REMOVE_RECURSE ${WORK_DIR}/moved)
+file(COPY ${WORK_DIR}/prefix/ DESTINATION ${WORK_DIR}/moved)
+file(GLOB_RECURSE pc ${WORK_DIR}/moved/*.pc)
+cmake_path(GET pc PARENT_PATH pc_dir)
+set(ENV{PKG_CONFIG_PATH} ${pc_dir}:$ENV{PKG_CONFIG_PATH})
+execute_process(COMMAND ${pkg-config} --modversion a2asim OUTPUT_VARIABLE version OUTPUT_STRIP_TRAILING_WHITESPACE
+                COMMAND_ERROR_IS_FATAL ANY)
+if(NOT version STREQUAL VERSION)
+  message(FATAL_ERROR "pkg-config says version ${version}, the project is ${VERSION}")
+endif()
+execute_process(COMMAND ${pkg-config} --cflags --libs a2asim OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE
+                COMMAND_ERROR_IS_FATAL ANY)
+if(NOT flags MATCHES "${WORK_DIR}/moved")
+  message(FATAL_ERROR "a2asim.pc does not follow the tree: ${flags}")
+endif()
+separate_arguments(flags)
+step(${CXX} -std=c++20 ${CMAKE_CURRENT_LIST_DIR}/consumer/main.cpp ${flags} -o ${WORK_DIR}/by_pkg_config)
+step(${WORK_DIR}/by_pkg_config)

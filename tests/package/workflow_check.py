@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""workflow_check.py WORKFLOW PROGRAM EXAMPLES: the example workflow is safe to copy, and its shell does what it says.
+
+Pinned actions, least permissions, no expression pasted into a shell; and the step `Check` is run, on a launch that
+disagrees, on one that agrees, and on a file that is no launch.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import yaml
+except ImportError:
+    sys.exit("SKIPPED: needs python3-yaml")
+
+workflow_file, program, examples = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+text = workflow_file.read_text()
+workflow = yaml.safe_load(text)
+assert "pull_request_target" not in text
+assert workflow["permissions"] == {}, "nothing is allowed unless a job says so"
+
+for name, job in workflow["jobs"].items():
+    assert set(job["permissions"].items()) == {("contents", "read"), ("security-events", "write")}, job["permissions"]
+    assert job["timeout-minutes"] <= 30
+    for step in job["steps"]:
+        if "uses" in step:
+            assert re.fullmatch(r"[\w-]+/[\w/-]+@[0-9a-f]{40}", step["uses"]), f"not pinned: {step['uses']}"
+        assert "${{" not in step.get("run", ""), "an expression in a shell can be an injection: pass it through env"
+    checkout = next(step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@"))
+    assert checkout["with"]["persist-credentials"] is False
+pins = re.findall(r"uses: \S+@[0-9a-f]{40}(.*)", text)
+assert len(pins) == text.count("uses:") and all(re.fullmatch(r" # v[0-9.]+", pin) for pin in pins), "name the releases"
+
+job = workflow["jobs"]["check"]
+steps = {step["name"]: step for step in job["steps"] if "name" in step}
+shell = steps["Check"]["run"]
+upload = steps["Upload the findings"]
+assert upload["with"]["sarif_file"] == "a2asim.sarif"
+for run in (step["run"] for step in job["steps"] if "run" in step):
+    subprocess.run(["bash", "-n"], input=run, text=True, check=True)
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    (folder / "bin").mkdir()
+    (folder / "bin/a2asim").symlink_to(program)
+    (folder / "no_launch.sh").write_text("echo hello\n")
+
+    def check(script, sglang):
+        """The step as GitHub runs it; gives its exit code and the SARIF file, if one is left to upload."""
+        environment = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "SGLANG": sglang, "SCRIPT": str(script)}
+        (folder / "a2asim.sarif").unlink(missing_ok=True)
+        done = subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", shell], cwd=folder,
+                              env=environment, capture_output=True, text=True)
+        sarif = folder / "a2asim.sarif"
+        return done.returncode, json.loads(sarif.read_text()) if sarif.exists() else None
+
+    code, sarif = check(examples / "collapse.sh", "pr29461")
+    assert code == 1 and sarif["version"] == "2.1.0", code
+    assert any(result["ruleId"] == "geometry_disagreement" for result in sarif["runs"][0]["results"])
+    code, sarif = check(examples / "collapse.sh", "pr30450")
+    assert code == 0 and not any(result.get("level") == "error" for result in sarif["runs"][0]["results"])
+    code, sarif = check(folder / "no_launch.sh", "pr30450")
+    assert code == 2 and sarif is None, (code, sarif)
+
+print(f"{workflow_file.name}: {len(pins)} pinned actions, the check step runs")
