@@ -2,7 +2,7 @@
 set(here ${CMAKE_CURRENT_LIST_DIR})
 set(work ${CMAKE_CURRENT_BINARY_DIR}/package)
 
-# package_test(NAME name [TIMEOUT s] COMMAND ..)
+# package_test(name [TIMEOUT s] COMMAND ..); it counts as skipped when it prints "SKIPPED: why".
 function(package_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "COMMAND")
   if(NOT arg_TIMEOUT)
@@ -16,7 +16,8 @@ package_test("installs" COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${PROJECT_BINARY_DI
 package_test("a consumer finds, builds and runs" TIMEOUT 300
   COMMAND ${CMAKE_COMMAND} -DWORK_DIR=${work} -DCXX=${CMAKE_CXX_COMPILER} -P ${here}/consume.cmake)
 package_test("pkg-config" TIMEOUT 300
-  COMMAND ${CMAKE_COMMAND} -DWORK_DIR=${work} -DCXX=${CMAKE_CXX_COMPILER} -DVERSION=${PROJECT_VERSION} -P ${here}/pkg_config.cmake)
+  COMMAND ${CMAKE_COMMAND} -DWORK_DIR=${work} -DCXX=${CMAKE_CXX_COMPILER} -DVERSION=${PROJECT_VERSION}
+          -P ${here}/pkg_config.cmake)
 set_tests_properties("package: installs" PROPERTIES FIXTURES_SETUP installed)
 set_tests_properties("package: a consumer finds, builds and runs" "package: pkg-config" PROPERTIES FIXTURES_REQUIRED installed)
 
@@ -34,7 +35,8 @@ endforeach()
 find_program(A2ASIM_PYTHON python3 HINTS /usr/bin)  # the one that python3-yaml belongs to
 mark_as_advanced(A2ASIM_PYTHON)
 if(A2ASIM_PYTHON)
-  package_test("vcpkg port and change log" COMMAND ${A2ASIM_PYTHON} ${here}/vcpkg_check.py ${PROJECT_SOURCE_DIR} ${PROJECT_VERSION})
+  package_test("vcpkg port and change log"
+    COMMAND ${A2ASIM_PYTHON} ${here}/vcpkg_check.py ${PROJECT_SOURCE_DIR} ${PROJECT_VERSION})
   package_test("example workflow" COMMAND ${A2ASIM_PYTHON} ${here}/workflow_check.py
     ${PROJECT_SOURCE_DIR}/tools/examples/github/a2asim.yml $<TARGET_FILE:a2asim> ${PROJECT_SOURCE_DIR}/tools/examples)
 endif()
