@@ -44,7 +44,10 @@ std::vector<std::string> gather_chain(const Deployment& deployment) {
 
 std::string rank_line(const TroubledBatch& batch, std::size_t rank) {
   const RankDecision& decision = batch.decisions[rank];
-  const std::string where = fmt::format("DP rank {}: {} {}", rank, batch.batches[rank].count, unit(batch.phase));
+  const std::int64_t count = batch.batches[rank].count;
+  std::string_view what = unit(batch.phase);
+  if (count == 1) what.remove_suffix(1);  // the s
+  const std::string where = fmt::format("DP rank {}: {} {}", rank, count, what);
   if (decision.raised && !decision.exceeds_cap)
     return fmt::format("{} -> raises {}: {}", where, name(decision.raised->kind), decision.raised->message);
   const std::string_view branch = decision.sizing.branch == SizingBranch::static_cap

@@ -93,12 +93,14 @@ std::string setting_words(int level, std::int64_t ranks, const std::optional<Mod
              "into the memory of the ranks that hold their experts (dispatch), and afterwards reads the results back "
              "(combine).",
              few, ranks > 0 ? fmt::format("{} ranks", ranks) : std::string("the ranks"), each)) +
-         "<p>A receive buffer is one block of rows: the first <var>R</var> rows are for what rank 0 sends, the next "
-         "<var>R</var> for rank 1, and so on. Slot [<var>s</var>, <var>i</var>], row <var>i</var> from rank "
-         "<var>s</var>, is therefore row <var>s</var> × <var>R</var> + <var>i</var>. Nobody exchanges "
-         "<var>R</var> (SGLang calls it <code>runtime_max_tokens_per_rank</code>): every rank works it out for itself "
-         "from what it knows about the batch. Sender and receiver mean the same place only if both come to the same "
-         "<var>R</var>.</p>\n";
+         "<p>A rank's memory holds one block of rows for each part that is sent (hidden states, expert numbers, "
+         "weights) and one for the results, one behind the other. In a block the first <var>R</var> rows are for what "
+         "rank 0 sends, the next <var>R</var> for rank 1, and so on: slot [<var>s</var>, <var>i</var>], row "
+         "<var>i</var> from rank <var>s</var>, is row <var>s</var> × <var>R</var> + <var>i</var>. So <var>R</var> "
+         "decides where a row lies in its block, and where every block but the first begins.</p>\n"
+         "<p>Nobody exchanges <var>R</var> (SGLang calls it <code>runtime_max_tokens_per_rank</code>): every rank "
+         "works it out for itself from what it knows about the batch. Sender and receiver mean the same place only if "
+         "both come to the same <var>R</var>.</p>\n";
 }
 
 std::string marked_size(const std::string& size, std::vector<std::string>& seen) {

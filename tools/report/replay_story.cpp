@@ -100,9 +100,11 @@ std::string who_knew_what(const ReplayedStep& step) {
                           decision.bucket, size.value_or(0))
         : size ? fmt::format("takes <var>R</var> = <strong>{}</strong>", *size)
                : std::string("derives no <var>R</var>");
+    const bool has_dummy = decision.participates && !decision.replay && decision.sizing.has_dummy_token;
+    const std::string dummy = has_dummy ? " for one dummy row" : "";
     const std::string why = decision.participates ? fmt::format(" ({})", html_text(text(decision.sizing.branch))) : "";
-    out += fmt::format("<li>{} {}, {}, and {}{}.</li>\n", rank_words(groups[i].ranks), work_words(step, rank),
-                       knowledge_words(step, rank), chose, why);
+    out += fmt::format("<li>{} {}, {}, and {}{}{}.</li>\n", rank_words(groups[i].ranks), work_words(step, rank),
+                       knowledge_words(step, rank), chose, dummy, why);
   }
   if (groups.size() > kRanksNamed)
     out += fmt::format("<li>{} more groups of ranks are in the table of the step.</li>\n", groups.size() - kRanksNamed);
