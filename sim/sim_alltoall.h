@@ -204,6 +204,7 @@ class SimAllToAll final : public AllToAll {
   RowCheck returned_rows(int rank, int from, std::int64_t runtime_max) const;
   static std::optional<Judgement> judge(const RowCheck& check, const Shadow::Content& content, std::int64_t slot);
   RowView view(const RowCheck& check, std::int64_t slot) const;
+  static void note_found(RowEvidence& row, const Shadow::Content& content);
   void inspect_rows(const RowCheck& check);
   void inspect_row(const RowCheck& check, std::int64_t index);
 

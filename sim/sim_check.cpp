@@ -76,6 +76,16 @@ SimAllToAll::RowView SimAllToAll::view(const RowCheck& check, std::int64_t slot)
   return row;
 }
 
+void SimAllToAll::note_found(RowEvidence& row, const Shadow::Content& content) {
+  if (content.state == Shadow::Content::State::unwritten) return;
+  row.found_writer = content.tag.writer;
+  row.found_source = content.tag.source;
+  row.found_payload = content.tag.payload;
+  row.found_token = content.tag.token;
+  row.found_round = content.tag.round;
+  row.found_step = content.tag.step;
+}
+
 void SimAllToAll::inspect_rows(const RowCheck& check) {
   for (std::int64_t i = 0; i < check.run.count; ++i) inspect_row(check, i);
 }
@@ -105,14 +115,7 @@ void SimAllToAll::inspect_row(const RowCheck& check, std::int64_t index) {
   row.written_offset = check.written_at < 0 ? -1 : check.written_at + index * check.run.pitch_bytes;
   row.expected_round = check.round;
   row.race = content.race;
-  if (content.state != Shadow::Content::State::unwritten) {
-    row.found_writer = content.tag.writer;
-    row.found_source = content.tag.source;
-    row.found_payload = content.tag.payload;
-    row.found_token = content.tag.token;
-    row.found_round = content.tag.round;
-    row.found_step = content.tag.step;
-  }
+  note_found(row, content);
   found.row = row;
   log_.keep(std::move(found));
 }

@@ -63,12 +63,7 @@ void SimAllToAll::inspect_unused_row(int r, int source, std::int64_t slot) {
   row.slot = slot;
   row.expected_offset = begin;
   row.expected_round = dispatch_round_;
-  row.found_writer = content.tag.writer;
-  row.found_source = content.tag.source;
-  row.found_payload = content.tag.payload;
-  row.found_token = content.tag.token;
-  row.found_round = content.tag.round;
-  row.found_step = content.tag.step;
+  note_found(row, content);
   found.row = row;
   const std::string what =
       !is_garbage ? "holds live expert ids of an earlier round; its experts compute a row that nobody reads"

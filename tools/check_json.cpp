@@ -9,11 +9,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 Json topology(const Topology& t) {
   return {{"tp_size", t.tp_size},
           {"dp_size", t.dp_size},

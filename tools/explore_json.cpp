@@ -13,11 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 Verdict verdict_of(const ExploreReport& report) {
   const auto any = [&](ExploreOutcome outcome) {
     return std::ranges::any_of(report.generations, [&](const auto& one) { return one.count(outcome) > 0; });

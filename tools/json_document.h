@@ -2,11 +2,17 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "model/check.h"
 
 namespace a2asim {
+
+template <class T>
+nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
 
 nlohmann::ordered_json tool_as_json();  // {"name": "a2asim", "version": ..}
 nlohmann::ordered_json witness_as_json(const std::optional<CheckWitness>& witness);

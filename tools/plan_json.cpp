@@ -10,11 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 Json traffic(const PlanTraffic& at) {
   return {{"sent_remote_bytes", at.sent_remote_bytes},
           {"received_remote_bytes", at.received_remote_bytes},

@@ -1,17 +1,13 @@
 #include <fmt/format.h>
 
 #include "model/generation.h"
+#include "tools/json_document.h"
 #include "tools/replay_formats.h"
 
 namespace a2asim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 // Short and fixed, unlike text(): programs compare it.
 std::string_view id(SizingBranch branch) {
