@@ -44,7 +44,9 @@ TEST_CASE("plan: check gives the same capacity for the launch command that the p
         Args args = {"--ep", "4,8", "--tokens", "64", "--format", "json", "--dispatch-dtype", type};
         args.insert(args.end(), {"--sglang", std::string(generation.name)});
         args.insert(args.end(), more.begin(), more.end());
-        for (const nlohmann::json& point : json_of(plan(args)).at("points")) {
+        const nlohmann::json planned = json_of(plan(args));
+        CHECK(planned.at("points").size() == 2);
+        for (const nlohmann::json& point : planned.at("points")) {
           const nlohmann::json checked = check(point.at("launch"), std::string(generation.name));
           CHECK(checked.at("capacity") == point.at("capacity"));
           CHECK(checked.at("topology").at("ep_size") == point.at("ep_size"));
