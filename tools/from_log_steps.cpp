@@ -35,12 +35,7 @@ class Builder {
         last_decode_(ranks_, 0) {}
 
   Result<void> build() {
-    std::vector<BatchLine> batches = log_.batches;
-    if (log_.other_server_line) {
-      for (const BatchLine& line : batches)
-        if (line.number > *log_.other_server_line) leave_out(line.number, "after the start of another server");
-      std::erase_if(batches, [&](const BatchLine& line) { return line.number > *log_.other_server_line; });
-    }
+    const std::vector<BatchLine> batches = of_this_server();
     for (const UnusableLine& line : log_.unusable) leave_out(line.number, line.reason);
     const LinePlacement placement =
         place_lines(batches, {deployment_.topology, options_.window_ms, options_.replica.value_or(0)});
@@ -72,6 +67,28 @@ class Builder {
     if (same == all.end()) same = all.insert(all.end(), {std::string(reason), 0, {}});
     ++same->count;
     if (same->first_lines.size() < kShownLines) same->first_lines.push_back(number);
+  }
+
+  // A log that was rotated or appended to holds batches of a server before, whose arguments nobody knows. With a launch
+  // command given, the log's own arguments decide nothing.
+  std::string_view why_another_server(std::size_t number) const {
+    if (log_.args && !options_.launch && number < log_.args_line)
+      return "before the start of the server whose arguments are used";
+    if (log_.other_server_line && number > *log_.other_server_line) return "after the start of another server";
+    return "";
+  }
+
+  std::vector<BatchLine> of_this_server() {
+    std::vector<BatchLine> batches;
+    for (const BatchLine& line : log_.batches) {
+      const std::string_view reason = why_another_server(line.number);
+      if (reason.empty()) {
+        batches.push_back(line);
+      } else {
+        leave_out(line.number, reason);
+      }
+    }
+    return batches;
   }
 
   ForwardMode decode_mode() const { return deployment_.speculates ? ForwardMode::target_verify : ForwardMode::decode; }
@@ -111,6 +128,7 @@ class Builder {
       return;
     }
     out_.placed += numbers.size();
+    if (logged.kind == BatchLine::Kind::decode) decode_lines_ += numbers.size();
     Step step;
     step.mode = one_if_equal(modes, tokens, logged.kind);
     step.tokens = std::move(tokens);
@@ -179,6 +197,7 @@ class Builder {
                            "a rank in their order; set SGLANG_LOG_FORWARD_ITERS=1 on the server to know it exactly",
                            options_.window_ms));
     note_interval();
+    if (deployment_.speculates && decode_lines_ > 0) note_speculation();
     if (incomplete_ > 0) note_missing();
     if (!placement.ambiguous.empty()) {
       const auto shown = static_cast<std::ptrdiff_t>(std::min(placement.ambiguous.size(), kShownLines));
@@ -215,6 +234,16 @@ class Builder {
                     interval.iterations, interval.is_logged ? "" : " (decode_log_interval's default)"));
   }
 
+  void note_speculation() {
+    const std::int64_t width = deployment_.speculative.num_draft_tokens;
+    note(
+        fmt::format("{} speculates: {} taken as target_verify, {} for each request{}; the passes of a draft model "
+                    "(draft, draft_extend) are not logged, and the scenario has none",
+                    *deployment_.args.speculative_algorithm, counted(decode_lines_, "decode line"),
+                    counted(static_cast<std::size_t>(width), "token"),
+                    deployment_.args.speculative_num_draft_tokens ? "" : " (assumed: the number is not known)"));
+  }
+
   void note_missing() {
     constexpr std::string_view taken_for[] = {"taken as idle (0 tokens)", "taken to run its last logged decode batch",
                                               "and such a step is left out"};
@@ -233,6 +262,7 @@ class Builder {
   std::vector<std::int64_t> last_decode_;  // requests of a rank's last decode line so far
   std::vector<std::string> comments_;      // one a step of the scenario
   std::int64_t incomplete_ = 0, dropped_ = 0, mixed_ = 0, unequal_graphs_ = 0, prefill_graphs_ = 0;
+  std::size_t decode_lines_ = 0;  // that were placed
 };
 
 }  // namespace

@@ -63,6 +63,12 @@ std::string each_line(const std::string& text, F&& change) {
   return out;
 }
 
+// Messages as they were before they were wrapped.
+std::string in_one_line(std::string text) {
+  for (std::size_t at = 0; (at = text.find("\n  ", at)) != std::string::npos;) text.replace(at, 3, " ");
+  return text;
+}
+
 constexpr const char* kLaunch =
     "python3 -m sglang.launch_server --model-path M --tp 4 --dp 4 --enable-dp-attention --moe-a2a-backend flashinfer "
     "--moe-runner-backend flashinfer_cutlass";
@@ -183,6 +189,35 @@ TEST_CASE("from-log: a part of the log, and the start of another server") {
   const Outcome both = from_log(log + other);
   CHECK(scenario_of(both) == scenario_of(from_log(log)));
   CHECK(both.err.find("after the start of another server") != std::string::npos);
+}
+
+TEST_CASE("from-log: batches before the start of the server whose arguments are used are not its own") {
+  const std::string log = text_of("collapse.log");
+  const Outcome rotated = from_log(kTwoRanks + log);
+  CHECK(scenario_of(rotated) == scenario_of(from_log(log)));
+  const std::string said = in_one_line(rotated.err);
+  CHECK(said.find("11 of 14 batch lines placed") != std::string::npos);
+  CHECK(said.find("not placed: 3 lines (1, 2, 3): before the start of the server whose arguments are used") !=
+        std::string::npos);
+  const Outcome nothing_after = from_log(kTwoRanks + log.substr(0, log.find("Prefill batch")));
+  CHECK(nothing_after.exit_code == 2);
+  CHECK(nothing_after.err.find("before the start of the server") != std::string::npos);
+  // A launch command that is given stands for all lines.
+  CHECK(from_log(kTwoRanks + log, {"--", kLaunch}).err.find("14 of 14 batch lines placed") != std::string::npos);
+}
+
+TEST_CASE("from-log: what becomes of a speculative server's decode lines is said") {
+  const auto errors = [](const std::string& flags) {
+    return in_one_line(from_log(kTwoRanks, {"--", std::string(kLaunch) + flags}).err);
+  };
+  CHECK(errors("").find("target_verify") == std::string::npos);
+  const std::string known = errors(
+      " --speculative-algorithm EAGLE --speculative-num-steps 3 --speculative-eagle-topk 1 "
+      "--speculative-num-draft-tokens 4");
+  CHECK(known.find("EAGLE speculates: 3 decode lines taken as target_verify, 4 tokens for each request;") !=
+        std::string::npos);
+  CHECK(known.find("draft_extend") != std::string::npos);
+  CHECK(errors(" --speculative-algorithm NGRAM").find("assumed") != std::string::npos);
 }
 
 TEST_CASE("from-log: the launch command from a file or after the dashes, in place of server_args") {
