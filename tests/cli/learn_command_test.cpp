@@ -188,6 +188,66 @@ TEST_CASE("learn: when the model decides otherwise, the text is another") {
   CHECK(steps_about_sizes >= 10);
 }
 
+TEST_CASE("learn: as many ranks overflow as have more rows than their size, not as there are findings") {
+  Random random(5);
+  std::vector<std::vector<std::int64_t>> batches = {{3, 1, 0, 5}, {4, 4, 4, 4}, {15, 1, 15, 9}};
+  for (int i = 0; i < 4; ++i) {
+    batches.emplace_back();
+    for (std::size_t rank = 0; rank < kLabRanks; ++rank) batches.back().push_back(random.between(1, kLabMaxTokens));
+  }
+  for (const auto& tokens : batches) {
+    CAPTURE(listed(tokens));
+    // By another way: a rank replays the bucket of its own requests, and the cap is half of the largest one's rows.
+    const auto bucket = [](std::int64_t requests) { return requests <= 4 ? 4 : requests <= 8 ? 8 : 16; };
+    const std::int64_t most = bucket(std::ranges::max(tokens));
+    const auto expected = std::ranges::count_if(tokens, [&](std::int64_t one) { return bucket(one) * 2 > most; });
+    const LessonStep step = lessons()[4].steps[3](Lab{tokens, {}});
+    CHECK(step.facts.at("overflowing_ranks") == expected);
+    CHECK(contains(text_of(step), "more rows than their R: " + std::to_string(expected) + "."));
+  }
+}
+
+TEST_CASE("learn: sentences that need a condition have it") {
+  const auto text = [](const std::string& lesson, const std::string& step, const std::string& tokens) {
+    return run({"learn", lesson, "--step", step, "--tokens", tokens}).out;
+  };
+  CHECK(contains(text("1", "1", "3,1,0,5"), "(the first 4 of 9 tokens)"));
+  CHECK(!contains(text("1", "1", "0,1,0,2"), "the first"));
+  CHECK(contains(text("1", "1", "0,1,0,2"), "(1.0 means: token 0 of rank 1.)"));
+  CHECK(contains(text("2", "6", "4,4,4,4"), "let one of the least busy have none"));
+  CHECK(!contains(text("2", "6", "3,1,0,5"), "let one of the least busy have none"));
+  CHECK(contains(text("4", "4", "3,1,0,5"), "That is how sglang #30242 looked"));
+  CHECK(!contains(text("4", "4", "4,4,4,4"), "That is how sglang #30242 looked"));
+  for (const char* tokens : {"3,1,0,5", "1,0,0,0", "4,4,4,4", "15,15,15,15"}) {
+    CHECK(!contains(text("6", "3", tokens), ": ."));
+    CHECK(!contains(run({"learn", "6", "--step", "3", "--tokens", tokens}).out, "1 requests"));
+    CHECK(!contains(run({"learn", "4", "--tokens", tokens}).out, " 1 requests"));
+  }
+}
+
+TEST_CASE("learn: the marks of a picture are explained where they occur, and only there") {
+  Random random(17);
+  std::size_t with_mix = 0, without = 0;
+  for (int i = 0; i < 12; ++i) {
+    std::vector<std::int64_t> tokens;
+    for (std::size_t rank = 0; rank < kLabRanks; ++rank) tokens.push_back(random.between(1, 6));
+    const Experiment done =
+        run(Lab{tokens, {}}, lab_scenario(collapsed(lab_parallel()), {decode_step(tokens)}), "pr25907");
+    for (const ReceiveBuffer& buffer : done.buffers.at(0)) {
+      std::string slots, all;
+      for (const std::string& line : picture_of(buffer)) {
+        all += line + '\n';
+        if (line.rfind("  from rank", 0) == 0) slots += line;
+      }
+      CHECK(contains(slots, "mix") == contains(all, "  mix: "));
+      CHECK(contains(slots, "!") == contains(all, "  !: "));
+      (contains(slots, "mix") ? with_mix : without) += 1;
+    }
+  }
+  CHECK(with_mix > 0);
+  CHECK(without > 0);
+}
+
 TEST_CASE("learn: the collapse does no harm to equal counts, and the lesson says so") {
   const std::string equal = run({"learn", "3", "--tokens", "4,4,4,4"}).out;
   CHECK(contains(equal, "The verdict is `agrees`: all ranks derive R = 4. With these counts it goes well by accident"));

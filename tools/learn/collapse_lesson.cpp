@@ -111,8 +111,8 @@ LessonStep the_output(const Lab& lab) {
   std::int64_t tokens = 0;
   for (const std::int64_t one : lab.tokens) tokens += one;
   step.say(
-      "{} ranks raised an error. Of {} tokens {} come out as NaN, and {} are finite and wrong, which is worse: "
-      "fluent text that means nothing.",
+      "Ranks that raised an error: {}. Of {} tokens, NaN: {}; finite and wrong, which is worse (fluent text that "
+      "means nothing): {}.",
       raised, tokens, nan, wrong);
   step.show({fmt::format("wrong outputs  {}", bar(nan + wrong, tokens))});
   step.say("{}", nan + wrong == 0 ? "With these counts nothing shows; a test with equal batches finds nothing either."

@@ -34,8 +34,11 @@ LessonStep experts_on_ranks(const Lab& lab) {
   step.show(table(rows, {2}));
   step.say(
       "The router of the model picks {} experts for every token. Where they live decides which ranks need a copy "
-      "of the token:",
-      model.top_k);
+      "of the token{}:",
+      model.top_k,
+      std::ssize(done.tokens) > kShownTokens
+          ? fmt::format(" (the first {} of {} tokens)", kShownTokens, done.tokens.size())
+          : "");
   std::vector<std::vector<std::string>> routed = {{"token", "experts", "goes to ranks"}};
   for (const RoutedToken& token : done.tokens) {
     if (std::ssize(routed) > kShownTokens) break;
@@ -47,9 +50,11 @@ LessonStep experts_on_ranks(const Lab& lab) {
     routed.push_back({fmt::format("{}.{}", token.rank, token.token), listed(experts), listed(targets)});
   }
   step.show(table(routed, {}));
+  if (!done.tokens.empty())
+    step.say("({0}.{1} means: token {1} of rank {0}.)", done.tokens[0].rank, done.tokens[0].token);
   step.say(
-      "(Token 2.0 means: token 0 of rank 2.) Bringing tokens to their experts is the dispatch, bringing results "
-      "back is the combine; together they are the all-to-all.");
+      "Bringing tokens to their experts is the dispatch, bringing results back is the combine; together they are the "
+      "all-to-all.");
   step.facts = {{"num_experts", model.num_experts},
                 {"top_k", model.top_k},
                 {"ep_size", done.report.ep_size},
@@ -111,10 +116,10 @@ LessonStep the_address(const Lab& lab) {
   const std::int64_t size = done.sizes()[0].value_or(0);
   const int source = done.report.ep_size - 1;
   const std::int64_t row = receive_row(source, 0, size), other = receive_row(source, 0, size + 1);
-  step.say("Slot k of source s is row s * R + k. With R = {} the first token of rank {} lies in row {}.", size, source,
-           row);
+  step.say("Slot k of source s is row s * R + k. With R = {} the place of the first row of rank {} is row {}.", size,
+           source, row);
   step.say(
-      "A rank that believes in R = {} looks for the same token in row {}: {} rows further on. The formula needs "
+      "A rank that believes in R = {} looks for it in row {}: further on by {}. The formula needs "
       "only s, k and R, and R is never sent along. Each rank derives it for itself.",
       size + 1, other, other - row);
   step.facts = {{"runtime_max_tokens_per_rank", size}, {"source", source}, {"row", row}, {"other_row", other}};

@@ -160,10 +160,10 @@ LessonStep the_idle_rank(const Lab& lab) {
     if (sync.results[rank].idle_batch_created) idle.push_back(static_cast<std::int64_t>(rank));
   const Experiment done = run_it(lab, tokens);
   const auto part = std::ranges::count_if(done.step().ranks, &ReplayedRank::takes_part);
+  if (tokens != lab.tokens) step.say("Every rank has requests, so let one of the least busy have none.");
   step.say(
       "Requests {}: after the sync the schedulers of ranks {} have an idle batch, so that these ranks enter the "
-      "all-to-all "
-      "too. {} of {} ranks take part, and {}.",
+      "all-to-all too. {} of {} ranks take part, and {}.",
       listed(tokens), listed(idle), part, done.step().ranks.size(), sizes_in_words(done));
   step.say("A rank that stayed away would leave the others waiting for its flags; and its experts are needed anyway.");
   step.facts = {{"tokens", tokens}, {"idle_ranks", idle}, {"taking_part", part}};

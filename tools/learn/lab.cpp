@@ -168,6 +168,7 @@ std::string listed(const std::vector<std::optional<std::int64_t>>& numbers) {
 std::vector<std::string> picture_of(const ReceiveBuffer& buffer) {
   std::vector<std::string> lines = {fmt::format("buffer of rank {}: {} sources x {} slots", buffer.rank,
                                                 buffer.slots.size(), buffer.runtime_max_tokens_per_rank)};
+  bool has_mix = false, has_wrong = false;
   for (std::size_t source = 0; source < buffer.slots.size(); ++source) {
     std::string line = fmt::format("  from rank {} |", source);
     for (std::size_t slot = 0; slot < std::min(buffer.slots[source].size(), kShownSlots); ++slot) {
@@ -175,7 +176,13 @@ std::vector<std::string> picture_of(const ReceiveBuffer& buffer) {
       line += fmt::format(" {:>4}", label_of(content) + (content.wrong ? "!" : " "));
     }
     lines.push_back(line + (buffer.slots[source].size() > kShownSlots ? " ..|" : " |"));
+    for (const SimAllToAll::RowView& content : buffer.slots[source]) {
+      has_mix = has_mix || content.found.state == Shadow::Content::State::torn;
+      has_wrong = has_wrong || content.wrong.has_value();
+    }
   }
+  if (has_mix) lines.push_back("  mix: parts of more than one row, or of a row and of memory that nobody wrote");
+  if (has_wrong) lines.push_back("  !: a token's row should be here and is not");
   return lines;
 }
 

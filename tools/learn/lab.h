@@ -67,7 +67,8 @@ std::string listed(const std::vector<std::int64_t>& numbers);                 //
 std::string listed(const std::vector<std::optional<std::int64_t>>& numbers);  // "-" for a rank without
 // "all ranks derive R = 5", "the ranks derive different sizes, R = [3, 1, 1, 5]".
 std::string sizes_in_words(const Experiment& experiment, std::size_t at = 0);
-// One line a source: "2.0" is token 0 of rank 2, "." a slot that nobody wrote, "!" stands behind a wrong one.
+// One line a source: "2.0" is token 0 of rank 2, "." a slot that nobody wrote, "!" stands behind a wrong one. Marks
+// that are not said elsewhere are explained below the picture, if they are in it.
 std::vector<std::string> picture_of(const ReceiveBuffer& buffer);
 // "####......  12 of 64": how much of a whole is in use.
 std::string bar(std::int64_t part, std::int64_t whole);

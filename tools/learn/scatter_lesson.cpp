@@ -75,9 +75,9 @@ LessonStep one_sequence(const Lab& lab) {
   parallel.dp_size = 1;
   parallel.enable_dp_attention.reset();
   const Scenario scenario = lab_scenario(std::move(parallel), {decode_step({sum})});
-  step.say("One batch of {} requests, scattered over {} ranks:", sum, kLabRanks);
+  step.say("One batch of {}, scattered over {} ranks:", counted(static_cast<std::size_t>(sum), "request"), kLabRanks);
   std::vector<std::vector<std::string>> rows = {{"sglang", "rows of each rank", "R of each rank", "branch"}};
-  std::string exact, more;
+  std::string exact, other;
   for (const std::string_view sglang : {"pr24850", "pr25685", "pr27945", "pr30450"}) {
     const Experiment done = run(lab, scenario, sglang);
     std::vector<std::int64_t> pieces;
@@ -85,11 +85,12 @@ LessonStep one_sequence(const Lab& lab) {
     rows.push_back({std::string(sglang), listed(pieces), listed(done.sizes()),
                     std::string(text(done.step().ranks[0].decision.sizing.branch))});
     step.facts["runtime_max_tokens_per_rank"][std::string(sglang)] = as_json(done.sizes());
-    std::string& where = done.sizes()[0] == std::ranges::max(pieces) ? exact : more;
+    std::string& where = done.sizes()[0] == std::ranges::max(pieces) ? exact : other;
     where += fmt::format("{}{}", where.empty() ? "" : ", ", sglang);
   }
   step.show(table(rows, {}));
-  step.say("As many slots as the rank has rows: {}. More: {}.", exact, more);
+  const auto or_none = [](const std::string& versions) { return versions.empty() ? "none" : versions; };
+  step.say("As many slots as the fullest rank has rows: {}. Another number: {}.", or_none(exact), or_none(other));
   return step;
 }
 
