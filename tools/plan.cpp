@@ -153,23 +153,23 @@ void add_problems(const Deployment& deployment, PlanPoint& point) {
   if (deployment.rejections.empty() && deployment.launch_error)
     point.problems.push_back(fmt::format("FlashInfer refuses every dispatch: {}; {}",
                                          deployment.launch_error->error.message, deployment.launch_error->fix));
-  std::string refused;
-  bool some_path_runs = false;
-  for (const PlanRule& rule : point.rules) {
-    if (!rule.is_chosen || rule.own_count_only || rule.path == PlanPath::graph_decode) continue;
-    if (rule.path == PlanPath::prefill && !rule.runtime_max_tokens && rule.refused.empty())
-      point.notes.push_back(
-          fmt::format("{} sends prefill through all-gatherv and reduce-scatterv instead: bytes and "
-                      "times here are decode's",
-                      deployment.generation->name));
-    some_path_runs = some_path_runs || rule.refused.empty();
-    if (!rule.refused.empty() && refused.empty()) refused = fmt::format("{}: {}", name(rule.path), rule.refused);
-  }
-  if (refused.empty()) return;
-  (some_path_runs ? point.notes : point.problems)
-      .push_back(fmt::format("a step of {} tokens is refused in {}; raise "
+  const PlanRule* decode = chosen_rule(point, PlanPath::eager_decode);
+  const PlanRule* prefill = chosen_rule(point, PlanPath::prefill);
+  A2ASIM_INVARIANT(decode != nullptr && prefill != nullptr, "every version decides both");
+  if (!prefill->runtime_max_tokens && prefill->refused.empty())
+    point.notes.push_back(
+        fmt::format("{} sends prefill through all-gatherv and reduce-scatterv instead: bytes and "
+                    "times here are decode's",
+                    deployment.generation->name));
+  const PlanRule* refused = !decode->refused.empty() ? decode : !prefill->refused.empty() ? prefill : nullptr;
+  if (refused == nullptr) return;
+  const bool in_both = !decode->refused.empty() && !prefill->refused.empty();
+  (in_both ? point.problems : point.notes)
+      .push_back(fmt::format("{}a step of {} is refused in {}: {}; raise "
                              "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK (--max-num-tokens)",
-                             point.tokens, refused));
+                             in_both ? "" : fmt::format("{}: ", name(can_run(point))),
+                             counted(static_cast<std::size_t>(point.tokens), "token"), name(refused->path),
+                             refused->refused));
 }
 
 Result<PlanPoint> make_point(const PlanInputs& inputs, const Deployment& deployment, PlanRules& rules,
@@ -235,10 +235,31 @@ std::string_view name(PlanPath path) {
   return names[static_cast<std::size_t>(path)];
 }
 
+std::string_view name(PlanRuns runs) {
+  constexpr std::array<std::string_view, 4> names = {"yes", "prefill only", "decode only", "no"};
+  return names[static_cast<std::size_t>(runs)];
+}
+
+PlanRuns can_run(const PlanPoint& point) {
+  if (!point.problems.empty()) return PlanRuns::no;
+  const auto refused = [&](PlanPath path) {
+    const PlanRule* rule = chosen_rule(point, path);
+    return rule != nullptr && !rule->refused.empty();
+  };
+  if (refused(PlanPath::eager_decode)) return PlanRuns::prefill_only;
+  return refused(PlanPath::prefill) ? PlanRuns::decode_only : PlanRuns::yes;
+}
+
+const PlanRule* chosen_rule(const PlanPoint& point, PlanPath path) {
+  const auto found = std::ranges::find_if(
+      point.rules, [&](const PlanRule& rule) { return rule.is_chosen && !rule.own_count_only && rule.path == path; });
+  return found == point.rules.end() ? nullptr : &*found;
+}
+
 std::span<const GpuMemory> common_gpus() { return kGpus; }
 
 bool Plan::has_problem() const {
-  return std::ranges::any_of(points, [](const PlanPoint& point) { return !point.problems.empty(); });
+  return std::ranges::any_of(points, [](const PlanPoint& point) { return can_run(point) == PlanRuns::no; });
 }
 
 // 1 - C(E - n, k) / C(E, k), which is symmetric in n and k.

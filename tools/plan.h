@@ -98,6 +98,15 @@ struct PlanPoint {
   std::vector<std::string> notes;
 };
 
+// Whether the planned version takes the step at all, and in which of its two kinds. `no` means a problem, and exit
+// code 1.
+enum class PlanRuns : std::uint8_t { yes, prefill_only, decode_only, no };
+std::string_view name(PlanRuns runs);  // "yes", "prefill only", ..
+PlanRuns can_run(const PlanPoint& point);
+
+// What the planned version makes of a path when all counts are known, or nullptr.
+const PlanRule* chosen_rule(const PlanPoint& point, PlanPath path = PlanPath::eager_decode);
+
 struct Plan {
   PlanInputs inputs;
   std::vector<PlanPoint> points;  // by ep, then by tokens

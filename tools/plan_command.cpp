@@ -38,8 +38,11 @@ Examples:
   a2asim plan --num-experts 256 --top-k 8 --hidden-size 7168 --ep 8,16,32 --tokens 64,128,256 --format json
   a2asim plan --model DeepSeek-V3 --ep 8,16,32,64 --tokens 16,64,256,1024 --link-gbps 3600 --report plan.html
 
-Exit codes: 0 it can run so, 1 it cannot (the version refuses it, or it does not fit into --gpu-memory), 2 the input
-cannot be used (one line says why).)";
+Each point says whether it can run: yes; prefill only (the version refuses so many tokens in decode, but not in prefill);
+decode only; no (it refuses the launch or both kinds of step, or it does not fit into --gpu-memory).
+
+Exit codes: 0 every point can run, in prefill or decode at least; 1 some point cannot (can run: no); 2 the input cannot
+be used (one line says why).)";
 
 struct Options {
   ShapeOptions shape;
@@ -180,11 +183,11 @@ void add_deployment_options(CLI::App& command, Options& options) {
       ->type_name("N");
   command.add_option("--layers", options.layers, "MoE layers of a step: traffic and time of all; default 1")
       ->type_name("N");
-  command.add_option("--dispatch-dtype", options.dispatch_dtype, "bf16, nvfp4 or mxfp8 (also: fp8); default bf16")
+  command.add_option("--dispatch-dtype", options.dispatch_dtype, "bf16, nvfp4, mxfp8 or fp8 (which is mxfp8); default bf16")
       ->type_name("TYPE");
   command
       .add_option("--combine-dtype", options.combine_dtype,
-                  "bf16, or fp8 (FlashInfer's use_low_precision, which SGLang leaves off); default bf16")
+                  "bf16 or fp8 (FlashInfer's use_low_precision, which SGLang leaves off); default bf16")
       ->type_name("TYPE");
   command
       .add_option("--max-num-tokens", options.max_num_tokens,

@@ -23,8 +23,8 @@ struct PlanRemark {
 };
 std::vector<PlanRemark> plan_remarks(const Plan& plan);
 
-// The sizing outcome of the chosen version for eager decode, all counts known.
-const PlanRule* chosen_rule(const PlanPoint& point, PlanPath path = PlanPath::eager_decode);
+// R, "refused", or "-" where the path uses no all-to-all.
+std::string size_words(const PlanRule& rule);
 // The most slots that any version computes over in eager decode.
 const PlanRule* most_wasteful_rule(const PlanPoint& point);
 

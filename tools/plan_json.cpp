@@ -58,6 +58,7 @@ Json point(const PlanPoint& at, bool with_time) {
           {"tokens_per_rank", at.tokens},
           {"rows_per_rank", at.rows_per_rank},
           {"launch", at.launch},
+          {"can_run", name(can_run(at))},
           {"capacity",
            {{"max_num_tokens", at.capacity.max_num_tokens},
             {"workspace_bytes_per_rank", at.capacity.workspace_bytes_per_rank},

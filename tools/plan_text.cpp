@@ -86,11 +86,6 @@ std::string traffic(const Plan& plan, const PlanPoint& point) {
   return out;
 }
 
-std::string size_words(const PlanRule& rule) {
-  if (rule.runtime_max_tokens) return std::to_string(*rule.runtime_max_tokens);
-  return rule.refused.empty() ? "-" : "refused";
-}
-
 std::string slots(const PlanPoint& point, bool own_count_only) {
   Rows rows = {{"path", "rule", "R", "slots", "wasted", "", "agree"}};
   std::vector<std::string> versions;
@@ -160,7 +155,8 @@ std::string remarks(const Plan& plan) {
 std::string one_point(const Plan& plan) {
   const PlanPoint& point = plan.points[0];
   std::string out = head(plan);
-  out += fmt::format("  ep {}, {} tokens a data-parallel rank\n", point.ep_size, point.tokens);
+  out += fmt::format("  ep {}, {} tokens a data-parallel rank; can run: {}\n", point.ep_size, point.tokens,
+                     name(can_run(point)));
   out += remarks(plan);
   out += workspace(point) + traffic(plan, point) + all_slots(plan, point) + headroom(plan, point);
   out += "\nthe deployment that this stands for, for `a2asim check`\n" + paragraph(point.launch);
@@ -173,7 +169,8 @@ std::string pair(std::int64_t expected, std::int64_t worst) {
 
 std::string sweep(const Plan& plan) {
   const bool with_time = plan.inputs.link_gbps.has_value();
-  Rows rows = {{"ep", "tokens", "workspace", "dispatch sent", "combine received", "R", "slots", "most slots"}};
+  Rows rows = {
+      {"ep", "tokens", "workspace", "dispatch sent", "combine received", "R", "slots", "most slots", "can run"}};
   if (with_time) rows[0].push_back("link time");
   for (const PlanPoint& point : plan.points) {
     const PlanRule* rule = chosen_rule(point);
@@ -184,15 +181,17 @@ std::string sweep(const Plan& plan) {
                     pair(point.expected.combine.received_remote_bytes, point.worst.combine.received_remote_bytes),
                     rule == nullptr ? "-" : size_words(*rule),
                     rule == nullptr || !rule->runtime_max_tokens ? "-" : std::to_string(rule->computed_slots),
-                    most == nullptr ? "-" : times(most->computed_slots, most->needed_slots)});
+                    most == nullptr ? "-" : times(most->computed_slots, most->needed_slots),
+                    std::string(name(can_run(point)))});
     if (with_time)
       rows.back().push_back(fmt::format("{} / {}", microseconds(point.expected.dispatch_us + point.expected.combine_us),
                                         microseconds(point.worst.dispatch_us + point.worst.combine_us)));
   }
-  std::string out = head(plan) + '\n' + indented(table(rows, {0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  std::string out = head(plan) + '\n' + indented(table(rows, {0, 1, 2, 3, 4, 5, 6, 7, 9}));
   out += paragraph(
       "bytes of the busiest rank in a step: expected under uniform routing / worst case. R and slots: eager decode of "
-      "this version, all counts known. most slots: of the version that wastes most, against what is needed");
+      "this version, all counts known. most slots: of the version that wastes most, against what is needed. can "
+      "run: prefill only where this version refuses such a step in decode");
   return out + remarks(plan);
 }
 
@@ -242,12 +241,6 @@ std::vector<PlanRemark> plan_remarks(const Plan& plan) {
   return out;
 }
 
-const PlanRule* chosen_rule(const PlanPoint& point, PlanPath path) {
-  const auto found = std::ranges::find_if(
-      point.rules, [&](const PlanRule& rule) { return rule.is_chosen && !rule.own_count_only && rule.path == path; });
-  return found == point.rules.end() ? nullptr : &*found;
-}
-
 const PlanRule* most_wasteful_rule(const PlanPoint& point) {
   const PlanRule* most = nullptr;
   for (const PlanRule& rule : point.rules) {
@@ -255,6 +248,11 @@ const PlanRule* most_wasteful_rule(const PlanPoint& point) {
     if (most == nullptr || rule.computed_slots > most->computed_slots) most = &rule;
   }
   return most;
+}
+
+std::string size_words(const PlanRule& rule) {
+  if (rule.runtime_max_tokens) return std::to_string(*rule.runtime_max_tokens);
+  return rule.refused.empty() ? "-" : "refused";
 }
 
 std::string plan_as_text(const Plan& plan) { return plan.points.size() == 1 ? one_point(plan) : sweep(plan); }

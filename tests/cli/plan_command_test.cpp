@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "model/generation.h"
 #include "tests/cli/run.h"
@@ -121,6 +122,67 @@ TEST_CASE("plan: what the version refuses is a problem, and exit code 1") {
   CHECK(plan({"--ep", "128", "--tokens", "64"}).exit_code == 1);  // more ranks than FlashInfer's 64
 }
 
+// Text, JSON, page and exit code are asked for the same points, for every version.
+TEST_CASE("plan: whether a point can run is said alike everywhere") {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("a2asim_runs_" + std::to_string(std::random_device{}()) + ".html"))
+          .string();
+  std::set<std::string> seen;
+  for (const Generation& generation : generations()) {
+    for (const Args& more : {Args{}, Args{"--gpu-memory", "1", "--weights", "0.9"}}) {
+      Args args = {"--ep", "8", "--tokens", "64,16384", "--sglang", std::string(generation.name)};
+      args.insert(args.end(), more.begin(), more.end());
+      const Outcome text = plan(args);
+      Args as_json = args, with_page = args;
+      as_json.insert(as_json.end(), {"--format", "json"});
+      with_page.insert(with_page.end(), {"--report", path});
+      const nlohmann::json points = json_of(plan(as_json)).at("points");
+      CHECK(plan(with_page).exit_code == text.exit_code);
+      std::ifstream file(path);
+      const std::string page((std::istreambuf_iterator<char>(file)), {});
+      std::size_t row_of_text = text.out.find("can run\n"), row_of_page = page.find("<th scope=\"col\">can run</th>");
+      REQUIRE(row_of_text != std::string::npos);
+      REQUIRE(row_of_page != std::string::npos);
+      bool some_cannot = false;
+      for (const nlohmann::json& point : points) {
+        const std::string runs = point.at("can_run");
+        seen.insert(runs);
+        some_cannot = some_cannot || runs == "no";
+        CHECK((runs == "no") == !point.at("problems").empty());
+        bool refused_in_decode = false, refused_in_prefill = false;
+        for (const nlohmann::json& rule : point.at("slots")) {
+          if (!rule.at("chosen").get<bool>() || rule.at("own_count_only").get<bool>() || rule.at("refused").is_null())
+            continue;
+          refused_in_decode = refused_in_decode || rule.at("path") == "eager_decode";
+          refused_in_prefill = refused_in_prefill || rule.at("path") == "prefill";
+        }
+        if (runs == "yes") CHECK_FALSE((refused_in_decode || refused_in_prefill));
+        if (runs == "prefill only") CHECK((refused_in_decode && !refused_in_prefill));
+        if (runs == "decode only") CHECK((!refused_in_decode && refused_in_prefill));
+        if (refused_in_decode && refused_in_prefill) CHECK(runs == "no");
+        row_of_text = text.out.find('\n', row_of_text + 1);
+        const std::string line =
+            text.out.substr(row_of_text + 1, text.out.find('\n', row_of_text + 1) - row_of_text - 1);
+        CHECK_MESSAGE(line.ends_with(runs), line);
+        CHECK_MESSAGE((line.find("refused") != std::string::npos) == refused_in_decode, line);
+        row_of_page = page.find("<tr>", row_of_page + 1);
+        const std::string cells = page.substr(row_of_page, page.find("</tr>", row_of_page) - row_of_page);
+        CHECK_MESSAGE(cells.find(runs) != std::string::npos, cells);
+        CHECK((cells.find("refused") != std::string::npos) == refused_in_decode);
+        const Outcome alone = plan({"--ep", "8", "--tokens", std::to_string(point.at("tokens_per_rank").get<int>()),
+                                    "--sglang", std::string(generation.name)});
+        if (more.empty()) {
+          CHECK(alone.exit_code == (runs == "no" ? 1 : 0));
+          CHECK(alone.out.find("can run: " + runs + "\n") != std::string::npos);
+        }
+      }
+      CHECK(text.exit_code == (some_cannot ? 1 : 0));
+    }
+  }
+  std::filesystem::remove(path);
+  CHECK(seen == std::set<std::string>{"no", "prefill only", "yes"});
+}
+
 TEST_CASE("plan: text has the regions, both routings, the rules, the GPUs and the command to check") {
   const Outcome outcome = plan({"--ep", "8", "--tokens", "64", "--link-gbps", "3600"});
   CHECK(outcome.exit_code == 0);
@@ -156,7 +218,7 @@ TEST_CASE("plan: --report draws a sweep, every number in words too") {
   CHECK(count(page, "<rect class=\"heat") == 7 * 6);
   CHECK(count(page, "<rect class=\"heat none\"") == 3);  // 8192 tokens are above the cap
   CHECK(page.find("ep 16, tokens a data-parallel rank 64: 1024;") != std::string::npos);
-  CHECK(page.find("ep 32, tokens a data-parallel rank 8192: refused;") != std::string::npos);
+  CHECK(page.find("ep 32, tokens a data-parallel rank 8192: prefill only;") != std::string::npos);
   CHECK(page.find("Note:") != std::string::npos);
   const std::string one = page_of({"--ep", "8", "--tokens", "64", "--weights", "70"});
   CHECK(count(one, "role=\"img\"") == 0);

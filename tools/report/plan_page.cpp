@@ -33,10 +33,12 @@ std::string span_of(const std::vector<std::int64_t>& values) {
 std::string header(const Plan& plan) {
   const PlanInputs& in = plan.inputs;
   const bool bad = plan.has_problem();
+  const PlanPoint* limited = can_run(plan.points[0]) == PlanRuns::yes ? nullptr : &plan.points[0];
   const std::string verdict =
       bad ? (plan.points.size() == 1 ? "Cannot run so" : "Some of it cannot run so")
       : plan.points.size() == 1
-          ? workspace_words(plan.points[0]) + " a rank"
+          ? fmt::format("{}{} a rank", limited == nullptr ? "" : fmt::format("Can run: {}; ", name(can_run(*limited))),
+                        workspace_words(plan.points[0]))
           : fmt::format("{} to {} a rank", workspace_words(plan.points.front()), workspace_words(plan.points.back()));
   return verdict_header(
       "a2asim plan", bad ? Tone::bad : Tone::neutral, verdict,
@@ -146,9 +148,8 @@ std::string rules(const PlanPoint& point) {
     const std::string path = std::string(name(rule.path)) + (rule.own_count_only ? ", own count only" : "");
     table.rows.push_back(
         {html_text(path), html_text(generations_in_words(rule.generations) + (rule.is_chosen ? " (this plan)" : "")),
-         html_text(rule.refused.empty() ? std::string(rule.rule) : "refused: " + rule.refused),
-         counts ? std::to_string(*rule.runtime_max_tokens) : "-", counts ? std::to_string(rule.computed_slots) : "-",
-         counts ? std::to_string(rule.wasted_slots()) : "-",
+         html_text(rule.refused.empty() ? std::string(rule.rule) : "refused: " + rule.refused), size_words(rule),
+         counts ? std::to_string(rule.computed_slots) : "-", counts ? std::to_string(rule.wasted_slots()) : "-",
          counts ? factor(rule.computed_slots, rule.needed_slots) : "-", rule.agrees ? "yes" : "<strong>no</strong>"});
     if (counts && rule.path == PlanPath::eager_decode)
       list.push_back({fmt::format("{}{}", generations_in_words(rule.generations), rule.own_count_only ? " *" : ""),
@@ -223,7 +224,9 @@ std::string sweep_pictures(const Plan& plan) {
   out += sweep_map(plan, "Slots of one rank in eager decode of this version, all counts known",
                    [](const PlanPoint& point) {
                      const PlanRule* rule = chosen_rule(point);
-                     if (rule == nullptr || !rule->runtime_max_tokens) return HeatCell{std::nullopt, "refused"};
+                     const PlanRuns runs = can_run(point);
+                     if (rule == nullptr || !rule->runtime_max_tokens)
+                       return HeatCell{std::nullopt, runs == PlanRuns::no ? "refused" : std::string(name(runs))};
                      return HeatCell{static_cast<double>(rule->computed_slots), std::to_string(rule->computed_slots)};
                    });
   out += sweep_map(
@@ -255,13 +258,14 @@ std::string sweep_table(const Plan& plan) {
   for (std::size_t i = 0; i < std::min(plan.points.size(), kPointsInTable); ++i) {
     const PlanPoint& point = plan.points[i];
     const PlanRule* rule = chosen_rule(point);
+    const PlanRuns runs = can_run(point);
     table.rows.push_back({std::to_string(point.ep_size), std::to_string(point.tokens), workspace_words(point),
                           bytes_in_words(point.expected.dispatch.sent_remote_bytes),
                           bytes_in_words(point.worst.dispatch.sent_remote_bytes),
                           bytes_in_words(point.expected.combine.received_remote_bytes),
                           bytes_in_words(point.worst.combine.received_remote_bytes),
-                          rule != nullptr && rule->runtime_max_tokens ? std::to_string(*rule->runtime_max_tokens) : "-",
-                          point.problems.empty() ? "yes" : "<strong>no</strong>"});
+                          rule == nullptr ? "-" : size_words(*rule),
+                          runs == PlanRuns::yes ? "yes" : fmt::format("<strong>{}</strong>", name(runs))});
   }
   std::string out = html_table(table);
   if (plan.points.size() > kPointsInTable)
