@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/start_fix.h"
 #include "model/static_caps.h"
 
 namespace a2asim {
@@ -39,28 +40,9 @@ void reject(Deployment& out, std::string_view where, std::string_view handler, E
   out.rejections.push_back({std::string(where), std::string(handler), std::move(error), std::move(fix)});
 }
 
-void note(Deployment& out, std::string message) { out.notes.push_back({std::move(message)}); }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
-// Names the flag, what it is and what it may be. The handlers' own texts say only what is wrong.
-std::string fix_for_start(const HandlerError& error, const ServerArgs& args, const StartRules& rules) {
-  if (args.enable_dp_lm_head && !args.enable_dp_attention)
-    return "give --enable-dp-attention with --dp-size above 1, or leave out --enable-dp-lm-head";
-  if (error.handler == "_handle_data_parallelism")
-    return fmt::format("make --tp-size {} a multiple of --dp-size {}", args.tp_size, args.dp_size);
-  if (error.handler == "_validate_cutedsl_a2a_token_budget" || error.error.kind == ErrorKind::value_error)
-    return fmt::format("raise {} or lower --max-prefill-tokens {}", kCapVariable, args.max_prefill_tokens);
-  if (args.moe_a2a_backend == "flashinfer") {
-    const auto runners = split_words(rules.flashinfer_runners);
-    if (std::find(runners.begin(), runners.end(), args.moe_runner_backend) == runners.end())
-      return fmt::format("--moe-runner-backend {}: this version allows {} with the flashinfer backend",
-                         args.moe_runner_backend, rules.flashinfer_runners);
-    if (rules.flashinfer_needs_dp_attention && !(args.enable_dp_attention && args.dp_size == args.tp_size))
-      return fmt::format("give --enable-dp-attention and make --dp-size {} equal to --tp-size {}", args.dp_size, args.tp_size);
-  }
-  return fmt::format("change what {} refuses ({}), or use the SGLang version that allows it", error.handler,
-                     args.moe_a2a_backend == "none" ? std::string("see the message")
-                                                    : fmt::format("--moe-a2a-backend {}", args.moe_a2a_backend));
-}
+void note(Deployment& out, std::string message) { out.notes.push_back({std::move(message)}); }
 
 Result<void> resolve_topology(Deployment& out) {
   const ServerArgs& args = out.args;
@@ -104,7 +86,8 @@ void resolve_gather(Deployment& out, bool mori_recv_bound) {
   const auto take = [&](std::string_view predicate, const Result<bool>& value) {
     if (value) return *value;
     reject(out, "start", predicate, value.error(),
-           "use --moe-dense-tp-size 1 or leave it out; DP attention needs --dp-size above 1");
+           args.moe_dense_tp_size ? fmt::format("leave out --moe-dense-tp-size (now {})", *args.moe_dense_tp_size)
+                                  : std::string("DP attention needs --dp-size above 1"));
     return false;
   };
   out.require_mlp_tp_gather = take("require_mlp_tp_gather", require_mlp_tp_gather(rules, out.gather_inputs));
@@ -144,8 +127,8 @@ void resolve_limits(Deployment& out) {
     if (bound < 1)
       reject(out, "start", "resolve_max_num_reqs",
              Error{ErrorKind::assertion_error, "max_running_request is zero"},
-             fmt::format("raise --max-running-requests from {} to at least dp_size = {}", *args.max_running_requests,
-                         replicas));
+             fmt::format("raise --max-running-requests to {} (now {}; dp_size {} divides it)", replicas,
+                         *args.max_running_requests, replicas));
   }
   out.decode_reachable = args.disaggregation_mode != "prefill";
   out.prefill_reachable = args.disaggregation_mode != "decode";
@@ -193,8 +176,10 @@ Result<void> resolve_graphs(Deployment& out, const MemoryDefaults& memory) {
     out.capture_bs = std::move(*captured);
   } else {
     reject(out, "start", "graph capture sizes", captured.error(),
-           fmt::format("no size of --cuda-graph-bs gives tokens that are a multiple of attn_tp_size = {}: add {}",
-                       out.topology.attn_tp_size, out.topology.attn_tp_size));
+           out.topology.attn_tp_size <= filter.req_to_token_pool_size
+               ? fmt::format("give --cuda-graph-bs {} (no size now gives tokens that are a multiple of attn_tp_size)",
+                             out.topology.attn_tp_size)
+               : std::string("give --disable-cuda-graph"));
   }
   return {};
 }
@@ -235,36 +220,44 @@ Result<void> resolve_capacity(Deployment& out) {
   return {};
 }
 
-// What FlashInfer refuses in every dispatch, whatever the batch (a call of one token in an ample workspace).
+// A call of one token in an ample workspace.
+Result<void> check_any_dispatch(const Deployment& out, const FlashInferLimits& flashinfer) {
+  const int ep_size = static_cast<int>(out.topology.ep_size);
+  if (ep_size > flashinfer.max_ranks)
+    return fail(ErrorKind::runtime_error,
+                fmt::format("Check failed: epSize must be in the range (0, {}], got {}", flashinfer.max_ranks, ep_size));
+  if (!out.model || !out.capacity) return {};
+  std::vector<Payload> payloads;
+  for (const std::int64_t bytes :
+       payload_bytes_per_token(dispatch_type(out), out.model->hidden_size, out.model->top_k))
+    payloads.push_back({bytes, 1});
+  const int top_k = static_cast<int>(std::min<std::int64_t>(out.model->top_k, 1 << 20));
+  const DispatchCall call{.ep_size = ep_size,
+                          .ep_rank = 0,
+                          .runtime_max_tokens_per_rank = 1,
+                          .max_num_tokens = 1,
+                          .workspace_bytes_per_rank = std::int64_t{1} << 50,
+                          .top_k = top_k,
+                          .num_experts = out.model->num_experts + out.args.ep_num_redundant_experts,
+                          .payloads = payloads};
+  if (auto checked = check_dispatch_op(flashinfer, call); !checked) return checked;
+  return check_dispatch_launch(flashinfer, top_k, ep_size);
+}
+
+// What FlashInfer refuses in every dispatch, whatever the batch.
 void resolve_launch_error(Deployment& out) {
   const FlashInferLimits& flashinfer = limits(out.generation->capacity.flashinfer);
-  const int ep_size = static_cast<int>(out.topology.ep_size);
-  std::string fix = fmt::format("FlashInfer {} has a limit of {} ranks", flashinfer.tag, flashinfer.max_ranks);
-  Result<void> checked = {};
-  if (ep_size > flashinfer.max_ranks) {
-    checked = fail(ErrorKind::runtime_error,
-                   fmt::format("Check failed: epSize must be in the range (0, {}], got {}", flashinfer.max_ranks, ep_size));
-  } else if (out.model && out.capacity) {
-    const std::vector<std::int64_t> bytes = payload_bytes_per_token(dispatch_type(out), out.model->hidden_size,
-                                                                    out.model->top_k);
-    std::vector<Payload> payloads;
-    for (const std::int64_t b : bytes) payloads.push_back({b, 1});
-    const int top_k = static_cast<int>(std::min<std::int64_t>(out.model->top_k, 1 << 20));
-    const DispatchCall call{.ep_size = ep_size,
-                            .ep_rank = 0,
-                            .runtime_max_tokens_per_rank = 1,
-                            .max_num_tokens = 1,
-                            .workspace_bytes_per_rank = std::int64_t{1} << 50,
-                            .top_k = top_k,
-                            .num_experts = out.model->num_experts + out.args.ep_num_redundant_experts,
-                            .payloads = payloads};
-    checked = check_dispatch_op(flashinfer, call);
-    if (checked) checked = check_dispatch_launch(flashinfer, top_k, ep_size);
-    fix = fmt::format("top_k {} and {} experts over {} ranks need another FlashInfer than the pinned {}, or another "
-                      "--moe-a2a-backend",
-                      out.model->top_k, call.num_experts, ep_size, flashinfer.tag);
+  const Result<void> checked = check_any_dispatch(out, flashinfer);
+  if (checked) return;
+  std::string fix = fmt::format("give --moe-a2a-backend none (now flashinfer; no FlashInfer up to {} can)", limits(generations().back().capacity.flashinfer).tag);
+  for (const Generation& later : generations()) {
+    if (later.date <= out.generation->date || !check_any_dispatch(out, limits(later.capacity.flashinfer))) continue;
+    fix = fmt::format("use SGLang of {} ({}) or newer, whose FlashInfer {} can; or give --moe-a2a-backend none (now "
+                      "flashinfer)",
+                      later.date, later.name, limits(later.capacity.flashinfer).tag);
+    break;
   }
-  if (!checked) out.launch_error = Rejection{"first_forward", "FlashInfer dispatch", checked.error(), fix};
+  out.launch_error = Rejection{"first_forward", "FlashInfer dispatch", checked.error(), std::move(fix)};
 }
 
 // Runs the rule for every bucket as SGLang does at capture: is_extend forced off, the same list on every rank.
@@ -318,7 +311,9 @@ void check_cutedsl(Deployment& out) {
   const auto error = check_cutedsl_token_budget(*out.generation->start, out.args, out.env, decode_graph_tokens, 0);
   if (!error) return;
   reject(out, "start", "_validate_cutedsl_a2a_token_budget", *error,
-         fmt::format("raise {} or lower --max-prefill-tokens {}", kCapVariable, out.args.max_prefill_tokens));
+         fmt::format("set {} to {} (times ep_size {} it must cover the largest forward)", kCapVariable,
+                     ceil_div(std::max(out.args.max_prefill_tokens, decode_graph_tokens), out.topology.ep_size),
+                     out.topology.ep_size));
 }
 
 Result<void> resolve_backend(Deployment& out, const DeploymentInputs& inputs) {
@@ -368,10 +363,12 @@ Result<std::unique_ptr<Deployment>> resolve_deployment(const DeploymentInputs& i
   out->generation = inputs.generation;
   out->model = inputs.model;
   out->rule = inputs.rule;
-  StartOutcome start = start_up(*inputs.generation->start, std::move(args), inputs.env);
-  out->args = std::move(start.args);
-  out->env = std::move(start.env);
-  if (start.error) reject(*out, "start", start.error->handler, start.error->error, fix_for_start(*start.error, out->args, *inputs.generation->start));
+  const StartOutcome start = start_up(*inputs.generation->start, args, inputs.env);
+  out->args = start.args;
+  out->env = start.env;
+  if (start.error)
+    reject(*out, "start", start.error->handler, start.error->error,
+           fix_for_start(*inputs.generation->start, args, inputs.env, start));
   if (auto ok = resolve_topology(*out); !ok) return tl::unexpected(ok.error());
   out->skip_all_gather = out->env.get_bool("SGLANG_SCHEDULER_SKIP_ALL_GATHER", false);
   resolve_gather(*out, out->env.get_bool("SGLANG_MORI_RECV_BOUND", false));
