@@ -217,7 +217,8 @@ void add_options(CLI::App& command, Options& options) {
       ->type_name("GiB");
   command
       .add_option("--rule-cmd", options.rule_cmd,
-                  "Ask this program for the size instead of the version's own rule (see tools/README.md)")
+                  "Ask this program for the size instead of the version's own rule (see tools/README.md, installed in "
+                  "share/doc/a2asim)")
       ->type_name("\"PROGRAM ARGS\"");
   command.add_option("--file", options.file, "Read the launch command from a file; - is standard input")
       ->type_name("FILE");

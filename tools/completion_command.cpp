@@ -22,16 +22,21 @@ Exit codes: 0, or 2 if the shell is another (one line says so).)";
 
 using Words = std::vector<std::string>;
 
-// "text, json or sarif; default text" -> text, json, sarif. Nothing where the description is no such list.
+// "text, json or sarif (for code scanning); default text" -> text, json, sarif. Nothing where the description does not
+// begin with such a list.
 Words choices_in(std::string description) {
-  description = description.substr(0, description.find(';'));
+  for (std::size_t open; (open = description.find(" (")) != std::string::npos;) {
+    const std::size_t close = description.find(')', open);
+    description.erase(open, close == std::string::npos ? close : close + 1 - open);
+  }
+  description = description.substr(0, description.find_first_of(";:"));
   if (const std::size_t last = description.rfind(" or "); last != std::string::npos) description.replace(last, 4, ", ");
   Words choices;
   for (std::size_t at = 0; at <= description.size();) {
     const std::size_t end = std::min(description.find(", ", at), description.size());
     choices.push_back(description.substr(at, end - at));
-    const bool is_word = std::ranges::all_of(choices.back(), [](char c) { return c >= 'a' && c <= 'z'; });
-    if (choices.back().empty() || !is_word) return {};
+    const auto is_part = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+    if (choices.back().empty() || !std::ranges::all_of(choices.back(), is_part)) return {};
     at = end + 2;
   }
   return choices;
@@ -58,7 +63,9 @@ struct Completed {
   }
   bool takes_file() const {
     const std::string type = option.get_type_name();
-    return type.find("FILE") != std::string::npos || type.find('.') != std::string::npos || type == "DIR";
+    const std::size_t dot = type.find('.');  // "OUT.html"; in "N[,N..]" it is no suffix
+    const bool has_suffix = dot != std::string::npos && dot + 1 < type.size() && type[dot + 1] >= 'a';
+    return type.find("FILE") != std::string::npos || has_suffix || type == "DIR";
   }
 };
 

@@ -175,7 +175,8 @@ void add_options(CLI::App& command, Options& options) {
   command
       .add_option(
           "--missing", options.missing,
-          "A rank without a line in a step is: idle, last (its last decode batch), or the step is dropped (drop)")
+          "idle, last or drop: a rank without a line in a step is taken as idle, as running its last decode batch, or "
+          "the step is left out; default idle")
       ->type_name("WHAT");
   command.add_option("--replica", options.replica, "Without DP attention: the DP rank whose server it is; default 0")
       ->type_name("N");

@@ -13,6 +13,16 @@
 namespace a2asim {
 namespace {
 
+constexpr const char* kFooter =
+    R"(A version is a merged change of SGLang's rules; it holds until the next one. Every --sglang takes its name, its PR, a
+release or a date, and the list says what each of them changed.
+
+Examples:
+  a2asim generations
+  a2asim check --sglang 2026-06-20 --file start_server.sh
+
+Exit code: 0.)";
+
 constexpr std::size_t kTextWidth = 100;
 
 std::string link_of(const Generation& generation) {
@@ -60,7 +70,8 @@ std::string as_json() {
 void add_generations(CLI::App& program, CommandLine& line) {
   CLI::App* command = program.add_subcommand("generations", "List the versions of SGLang that are known");
   const auto format = std::make_shared<std::string>("text");
-  command->add_option("--format", *format, "text or json")->type_name("FORMAT");
+  command->add_option("--format", *format, "text or json; default text")->type_name("FORMAT");
+  command->footer(kFooter);
   command->callback([&line, format] {
     line.run = [&line, format](Io& io) -> Result<int> {
       if (line.after_dashes)

@@ -13,6 +13,18 @@
 namespace a2asim {
 namespace {
 
+constexpr const char* kFooter =
+    R"(Shards are parts of one exploration, made on as many machines or cores: all with the same --sglang, --rule-cmd and
+--budget. All N of them are needed, each once, in any order. The result is what `a2asim explore` without --shard prints.
+
+Example:
+  a2asim explore --shard 0/2 --format json > 0.json
+  a2asim explore --shard 1/2 --format json > 1.json
+  a2asim merge 0.json 1.json
+
+Exit codes: those of explore: 0 nothing wrong found, 1 a finding of severity error, 2 the input cannot be used (one line
+says why).)";
+
 struct Options {
   std::vector<std::string> files;
   std::optional<std::string> out, report;
@@ -96,6 +108,7 @@ void add_merge(CLI::App& program, CommandLine& line) {
   command->add_option("--report", options->report, "Write one HTML page: the matrix, and each witness with its replay")
       ->type_name("OUT.html");
   command->add_option("--format", options->format, "text, json or sarif; default text")->type_name("FORMAT");
+  command->footer(kFooter);
   command->callback([&line, options] { line.run = [options](Io& io) { return run_merge(*options, io); }; });
 }
 

@@ -183,7 +183,9 @@ void add_deployment_options(CLI::App& command, Options& options) {
       ->type_name("N");
   command.add_option("--layers", options.layers, "MoE layers of a step: traffic and time of all; default 1")
       ->type_name("N");
-  command.add_option("--dispatch-dtype", options.dispatch_dtype, "bf16, nvfp4, mxfp8 or fp8 (which is mxfp8); default bf16")
+  command
+      .add_option("--dispatch-dtype", options.dispatch_dtype,
+                  "bf16, nvfp4, mxfp8 or fp8 (which is mxfp8); default bf16")
       ->type_name("TYPE");
   command
       .add_option("--combine-dtype", options.combine_dtype,

@@ -175,7 +175,8 @@ void add_options(CLI::App& command, Options& options) {
       ->type_name("GEN");
   command
       .add_option("--rule-cmd", options.rule_cmd,
-                  "Ask this program for the size instead of the version's own rule (see tools/README.md)")
+                  "Ask this program for the size instead of the version's own rule (see tools/README.md, installed in "
+                  "share/doc/a2asim)")
       ->type_name("\"PROGRAM ARGS\"");
   command.add_option("--seed", options.seed, "Draw tokens and routing from this seed instead of the file's")
       ->type_name("N");

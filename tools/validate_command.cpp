@@ -111,7 +111,7 @@ Result<int> run_validate(const Options& options, Io& io) {
 void add_options(CLI::App& command, Options& options) {
   command.add_option("files", options.files, "Scenario files, YAML or JSON")->type_name("FILE");
   command.add_option("--device", options.device, "cuda")->type_name("DEVICE");
-  command.add_option("--guard", options.guard, "Geometry guard: on, off or both; default both")->type_name("WHEN");
+  command.add_option("--guard", options.guard, "on, off or both: the geometry guard; default both")->type_name("WHEN");
   command
       .add_option(
           "--ranks-per-gpu", options.ranks_per_gpu,
@@ -121,8 +121,8 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--gpus", options.gpus, "Use the first so many GPUs; default all")->type_name("N");
   command
       .add_option("--peer-memory", options.peer_memory,
-                  "How GPUs reach each other: nccl (windows), peer (access inside a process), ipc (handles between "
-                  "processes), or auto, the first of these that works; default auto")
+                  "auto, nccl (windows), peer (access inside a process) or ipc (handles between processes): how GPUs "
+                  "reach each other; default auto, the first of the others that works")
       ->type_name("WAY");
   command
       .add_option("--join-timeout-s", options.join_timeout_s,

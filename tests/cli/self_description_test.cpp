@@ -43,6 +43,47 @@ TEST_CASE("completion offers for --format what the command takes, no more and no
   CHECK(commands >= 5);
 }
 
+// Whatever the program refuses with "takes one of" is completed with just these words.
+TEST_CASE("completion offers the words of every option that takes one of several, and files only where a file goes") {
+  const std::vector<std::string> shape = {"--num-experts", "8", "--top-k", "2", "--hidden-size", "64"};
+  const std::string script = run({"completion", "bash"}).out;
+  std::set<std::string> compared;
+  const std::regex entry("    ([a-z-]+):(--[a-z-]+)[^)]*\\) takes=(file|word) values='([^']*)' ;;");
+  for (std::sregex_iterator at(script.begin(), script.end(), entry), end; at != end; ++at) {
+    const std::string command = (*at)[1], option = (*at)[2];
+    std::vector<std::string> args = {command};
+    if (command == "from-log" || command == "plan") args.insert(args.end(), shape.begin(), shape.end());
+    if (command == "from-log") args.push_back("-");
+    args.insert(args.end(), {option, "?"});
+    const std::string refused = run(args, "").err;
+    std::smatch taken;
+    if (!std::regex_search(refused, taken, std::regex(option + " takes one of ([a-z0-9_, ]*), not"))) continue;
+    compared.insert(command + ' ' + option);
+    CHECK_MESSAGE(std::regex_replace(taken[1].str(), std::regex(", "), " ") == (*at)[4].str(), command, " ", option);
+    CHECK_MESSAGE((*at)[3].str() == "word", command, " ", option);
+  }
+  for (const char* wanted : {"plan --dispatch-dtype", "plan --combine-dtype", "plan --format", "from-log --missing"})
+    CHECK_MESSAGE(compared.contains(wanted), wanted);
+  for (const char* wanted : {"plan:--ep|plan:--ep-size|plan:--sweep-ep) takes=word ", "plan:--report) takes=file ",
+                             "plan:--tokens|plan:--tokens-per-rank|plan:--sweep-tokens) takes=word ",
+                             "from-log:--launch) takes=file ", "explore:--out) takes=file "})
+    CHECK_MESSAGE(contains(script, wanted), wanted);
+}
+
+TEST_CASE("every command explains itself: an example or its way of working, and its exit codes") {
+  const std::string page = std::regex_replace(run({"man"}).out, std::regex(R"(\\-)"), "-");
+  for (const std::string& name : command_names()) {
+    const std::string help = run({name, "--help"}).out;
+    CHECK_MESSAGE(!contains(help, "tells about one command"), name);  // the program's own text
+    CHECK_MESSAGE(contains(help, "Exit code"), name);
+    const std::size_t begin = page.find(".SS a2asim " + name + ' ');
+    REQUIRE(begin != std::string::npos);
+    const std::string section = page.substr(begin, page.find(".SS ", begin + 1) - begin);
+    CHECK_MESSAGE(contains(section, "Exit code"), name);
+    CHECK_MESSAGE(!contains(section, "tells about one command"), name);
+  }
+}
+
 TEST_CASE("completion knows every command and every version") {
   const std::vector<std::string> names = command_names();
   CHECK(names.size() >= 9);

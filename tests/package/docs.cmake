@@ -1,4 +1,4 @@
-# cmake -DDOXYFILE=.. -DWORK_DIR=.. -P docs.cmake: the headers pass Doxygen without a warning, and a malformed comment does not.
+# cmake -DDOXYFILE=.. -DSOURCE_DIR=.. -DWORK_DIR=.. -P docs.cmake: the headers pass Doxygen without a warning, and a malformed comment does not.
 include(${CMAKE_CURRENT_LIST_DIR}/step.cmake)
 need(doxygen)
 file(REMOVE_RECURSE ${WORK_DIR})
@@ -13,6 +13,18 @@ file(READ ${page} page)
 if(NOT page MATCHES "Nobody exchanges")
   message(FATAL_ERROR "the comments of model/sizing.h are not in the documentation")
 endif()
+# Every header that an installation gives.
+foreach(folder model sim gpu gpu/group)
+  file(GLOB headers RELATIVE ${SOURCE_DIR}/${folder} ${SOURCE_DIR}/${folder}/*.h)
+  foreach(header IN LISTS headers)
+    string(REPLACE "_" "__" escaped ${header})
+    string(REPLACE ".h" "_8h.html" escaped ${escaped})
+    file(GLOB pages ${WORK_DIR}/html/*${escaped})
+    if(NOT pages)
+      message(FATAL_ERROR "${folder}/${header} is not in the documentation")
+    endif()
+  endforeach()
+endforeach()
 
 file(WRITE ${WORK_DIR}/broken.h "/// \\nosuchcommand\nint broken();\n")
 string(REGEX REPLACE "INPUT  [^\n]*" "INPUT = \"${WORK_DIR}/broken.h\"" settings "${settings}")

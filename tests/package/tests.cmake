@@ -26,8 +26,8 @@ package_test("inside another build" TIMEOUT 600
           -DLAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER} -P ${here}/subdirectory.cmake)
 package_test("deb" COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${PROJECT_BINARY_DIR} -DWORK_DIR=${work}_deb
                            -DVERSION=${PROJECT_VERSION} -P ${here}/deb.cmake)
-package_test("documentation" COMMAND ${CMAKE_COMMAND} -DDOXYFILE=${A2ASIM_DOCS_DIR}/Doxyfile -DWORK_DIR=${work}_docs
-                                     -P ${here}/docs.cmake)
+package_test("documentation" COMMAND ${CMAKE_COMMAND} -DDOXYFILE=${A2ASIM_DOCS_DIR}/Doxyfile -DSOURCE_DIR=${PROJECT_SOURCE_DIR}
+                                     -DWORK_DIR=${work}_docs -P ${here}/docs.cmake)
 foreach(what bash zsh man)
   package_test("${what}" COMMAND ${here}/completion_check.sh ${what} $<TARGET_FILE:a2asim>)
 endforeach()

@@ -74,6 +74,10 @@ install(CODE "
        DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/zsh/\${folder}\")" COMPONENT program)
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${package_dir}/copyright ${written_dir}/changelog.gz
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/a2asim COMPONENT program)
+foreach(folder model sim gpu tools tests property_tests)  # what the README leads to; --help names tools/README.md
+  install(FILES ${PROJECT_SOURCE_DIR}/${folder}/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/a2asim/${folder}
+          COMPONENT program)
+endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/examples ${PROJECT_SOURCE_DIR}/sim/scenarios
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/a2asim COMPONENT program)
 
