@@ -249,7 +249,8 @@ void resolve_launch_error(Deployment& out) {
   const FlashInferLimits& flashinfer = limits(out.generation->capacity.flashinfer);
   const Result<void> checked = check_any_dispatch(out, flashinfer);
   if (checked) return;
-  std::string fix = fmt::format("give --moe-a2a-backend none (now flashinfer; no FlashInfer up to {} can)", limits(generations().back().capacity.flashinfer).tag);
+  std::string fix = fmt::format("give --moe-a2a-backend none (now flashinfer; no FlashInfer up to {} can)",
+                                limits(generations().back().capacity.flashinfer).tag);
   for (const Generation& later : generations()) {
     if (later.date <= out.generation->date || !check_any_dispatch(out, limits(later.capacity.flashinfer))) continue;
     fix = fmt::format("use SGLang of {} ({}) or newer, whose FlashInfer {} can; or give --moe-a2a-backend none (now "

@@ -21,7 +21,7 @@ Examples:
   a2asim generations
   a2asim check --sglang 2026-06-20 --file start_server.sh
 
-Exit code: 0.)";
+Exit codes: 0, or 2 if the input cannot be used (one line says why).)";
 
 constexpr std::size_t kTextWidth = 100;
 

@@ -51,6 +51,7 @@ TEST_CASE("completion offers the words of every option that takes one of several
   const std::regex entry("    ([a-z-]+):(--[a-z-]+)[^)]*\\) takes=(file|word) values='([^']*)' ;;");
   for (std::sregex_iterator at(script.begin(), script.end(), entry), end; at != end; ++at) {
     const std::string command = (*at)[1], option = (*at)[2];
+    if ((*at)[3].str() == "file") continue;  // it would be written
     std::vector<std::string> args = {command};
     if (command == "from-log" || command == "plan") args.insert(args.end(), shape.begin(), shape.end());
     if (command == "from-log") args.push_back("-");
@@ -60,7 +61,6 @@ TEST_CASE("completion offers the words of every option that takes one of several
     if (!std::regex_search(refused, taken, std::regex(option + " takes one of ([a-z0-9_, ]*), not"))) continue;
     compared.insert(command + ' ' + option);
     CHECK_MESSAGE(std::regex_replace(taken[1].str(), std::regex(", "), " ") == (*at)[4].str(), command, " ", option);
-    CHECK_MESSAGE((*at)[3].str() == "word", command, " ", option);
   }
   for (const char* wanted : {"plan --dispatch-dtype", "plan --combine-dtype", "plan --format", "from-log --missing"})
     CHECK_MESSAGE(compared.contains(wanted), wanted);
