@@ -29,16 +29,20 @@ Result<void> CudaAllToAll::enqueue_sequence(std::int32_t invalid_expert_id, cons
 }
 
 Result<std::vector<OwnedGraphExec>> CudaAllToAll::record_graphs(const Capture& record) {
+  Result<void> recorded;
+  std::size_t begun = 0;
   for (const Device& device : devices_) {
-    if (auto ok = cuda_result(cudaSetDevice(device.id), "cudaSetDevice"); !ok) return tl::unexpected(ok.error());
-    const int code = cudaStreamBeginCapture(device.stream.get(), cudaStreamCaptureModeThreadLocal);
-    if (auto ok = cuda_result(code, "beginning a capture"); !ok) return tl::unexpected(ok.error());
+    recorded = cuda_result(cudaSetDevice(device.id), "cudaSetDevice");
+    const auto mode = cudaStreamCaptureModeThreadLocal;
+    if (recorded) recorded = cuda_result(cudaStreamBeginCapture(device.stream.get(), mode), "beginning a capture");
+    if (!recorded) break;
+    ++begun;
   }
-  auto recorded = enqueue_sequence(record.invalid_expert_id, record.payloads);
-  // All captures end before the first graph is instantiated: that call is refused while a stream of this thread
-  // captures.
+  if (recorded) recorded = enqueue_sequence(record.invalid_expert_id, record.payloads);
+  // Whatever happened, what began ends: a stream that captures runs nothing. And all end before the first graph is
+  // instantiated: that call is refused while a stream of this thread captures.
   std::vector<cudaGraph_t> captured(devices_.size(), nullptr);
-  for (std::size_t i = 0; i < devices_.size(); ++i) {
+  for (std::size_t i = 0; i < begun; ++i) {
     auto ok = cuda_result(cudaStreamEndCapture(devices_[i].stream.get(), &captured[i]), "ending a capture");
     if (!ok && recorded) recorded = ok;
   }

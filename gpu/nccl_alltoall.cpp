@@ -130,7 +130,7 @@ Result<void> NcclAllToAll::stage(std::span<const DispatchInput> inputs) {
     for (const std::size_t local : engine.local) own.push_back(inputs[local]);
     staged = engine.kernels->stage(own);
   }
-  inputs_.assign(inputs.begin(), inputs.end());
+  if (staged) inputs_.assign(inputs.begin(), inputs.end());
   return agreed(staged);
 }
 
@@ -398,16 +398,17 @@ Result<void> NcclAllToAll::experts(const ExpertPayloads& payloads) {
   return on_each_engine([&](Engine& engine) { return engine.kernels->enqueue_experts(payloads); });
 }
 
+Result<void> NcclAllToAll::check_combine(std::span<const std::int64_t> runtime_max_tokens_per_rank) const {
+  if (!dispatched_) return fail(ErrorKind::assertion_error, "combine before dispatch");
+  const bool same = std::ranges::equal(runtime_max_tokens_per_rank, inputs_, {}, {},
+                                       [](const DispatchInput& input) { return input.runtime_max_tokens_per_rank; });
+  if (same) return {};
+  return fail(ErrorKind::bad_input, "the two-sided baseline combines with dispatch's runtime_max_tokens_per_rank");
+}
+
 Result<void> NcclAllToAll::combine(std::span<const std::int64_t> runtime_max_tokens_per_rank,
                                    std::vector<std::vector<std::byte>>& outputs) {
-  Result<void> same;
-  if (!dispatched_) same = fail(ErrorKind::assertion_error, "combine before dispatch");
-  for (std::size_t local = 0; local < local_ranks().size(); ++local) {
-    const bool given = runtime_max_tokens_per_rank.size() == local_ranks().size();
-    if (given && runtime_max_tokens_per_rank[local] == inputs_[local].runtime_max_tokens_per_rank) continue;
-    same = fail(ErrorKind::bad_input, "the two-sided baseline combines with dispatch's runtime_max_tokens_per_rank");
-  }
-  if (same = agreed(same); !same) return same;
+  if (auto same = agreed(check_combine(runtime_max_tokens_per_rank)); !same) return same;
   dispatched_ = false;
   auto ok = run_combine();
   return ok ? read_outputs(outputs) : ok;

@@ -84,6 +84,7 @@ class NcclAllToAll final : public AllToAll {
   Result<void> reduce_sums();
   Result<void> carry(const std::vector<std::vector<Transfer>>& transfers, const char* what);
   Result<void> wait(const char* what);
+  Result<void> check_combine(std::span<const std::int64_t> runtime_max_tokens_per_rank) const;
   Result<void> note_arrival(bool in_combine);
   Result<void> read_outputs(std::vector<std::vector<std::byte>>& outputs) const;
   const AllToAllConfig& config(int rank) const { return configs_[static_cast<std::size_t>(rank)]; }

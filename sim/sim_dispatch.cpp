@@ -23,9 +23,9 @@ Result<void> SimAllToAll::check_inputs(std::span<const DispatchInput> inputs) co
     const DispatchInput& input = inputs[r];
     const AllToAllConfig& config = ranks_[r].config;
     if (input.local_num_tokens < 0 || input.local_num_tokens > kMaxTokens ||
-        input.runtime_max_tokens_per_rank > kMaxTokens) {
+        input.runtime_max_tokens_per_rank < -kMaxTokens || input.runtime_max_tokens_per_rank > kMaxTokens) {
       return fail(ErrorKind::bad_input,
-                  fmt::format("dispatch: rank {} has {} tokens and runtime_max_tokens_per_rank {}; give at most {}", r,
+                  fmt::format("dispatch: rank {} has {} tokens and runtime_max_tokens_per_rank {}; give 0 to {}", r,
                               input.local_num_tokens, input.runtime_max_tokens_per_rank, kMaxTokens));
     }
     if (!has_rows()) continue;

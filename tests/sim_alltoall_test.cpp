@@ -1,6 +1,8 @@
 // Every finding of the simulated all-to-all has a test that produces it.
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "tests/sim_world.h"
 
 namespace a2asim {
@@ -336,6 +338,13 @@ TEST_CASE("sim: calls out of turn and inputs that do not fit are errors") {
   CHECK(!world.sim->dispatch(inputs).has_value());
   inputs = world.inputs({std::int64_t{1} << 40, 1});
   CHECK(!world.sim->dispatch(inputs).has_value());
+  for (const std::int64_t far : {std::numeric_limits<std::int64_t>::min(), -(std::int64_t{1} << 40)}) {
+    inputs = world.inputs({1, 1});
+    inputs[1].runtime_max_tokens_per_rank = far;
+    const auto refused = world.sim->dispatch(inputs);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().kind == ErrorKind::bad_input);
+  }
   inputs = world.inputs({1, 1});
   inputs[0].token_selected_experts = {};
   CHECK(!world.sim->dispatch(inputs).has_value());

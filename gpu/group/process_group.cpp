@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace a2asim::gpu {
 namespace {
@@ -10,7 +11,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kMagic = 0x6132617369'6d3031;  // "a2asim01"
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 34;
 enum Kind : std::uint64_t { kHello, kWelcome, kData, kFailure };
 
 std::string seconds(std::chrono::milliseconds limit) {
@@ -64,13 +64,13 @@ Socket::End ProcessGroup::send(const Socket& to, std::uint64_t kind, const std::
   return end == Socket::End::done ? to.send_all(body.data(), body.size(), deadline) : end;
 }
 
-// Somebody who speaks otherwise counts as having left.
+// Somebody who speaks otherwise, or announces more than most_bytes, counts as having left.
 Socket::End ProcessGroup::receive(const Socket& from, std::uint64_t& kind, std::uint64_t& call, std::string& body,
-                                  Deadline deadline) const {
+                                  Deadline deadline, std::uint64_t most_bytes) const {
   Frame frame;
   const auto end = from.receive_all(&frame, sizeof frame, deadline);
   if (end != Socket::End::done) return end;
-  if (frame.magic != kMagic || frame.bytes > kMostBytes) return Socket::End::left;
+  if (frame.magic != kMagic || frame.bytes > most_bytes) return Socket::End::left;
   kind = frame.kind;
   call = frame.call;
   body.resize(frame.bytes);
@@ -107,8 +107,8 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::join(const ProcessPlace& pla
 Result<void> ProcessGroup::greet(Socket socket, std::string& refused) {
   std::uint64_t kind = 0, call = 0;
   std::string body;
-  const auto end = receive(socket, kind, call, body, Clock::now() + std::chrono::seconds(2));
   Hello hello;
+  const auto end = receive(socket, kind, call, body, Clock::now() + std::chrono::seconds(2), sizeof hello);
   if (end != Socket::End::done || kind != kHello || body.size() != sizeof hello) return {};
   std::memcpy(&hello, body.data(), sizeof hello);
   const bool in_range = hello.rank > 0 && hello.rank < place_.size;
@@ -131,7 +131,7 @@ Result<void> ProcessGroup::greet(Socket socket, std::string& refused) {
 Result<void> ProcessGroup::meet_at_process_0() {
   const auto deadline = Clock::now() + limit_;
   const std::string where = place_.master_address + ":" + std::to_string(place_.master_port);
-  const auto listener = listen_on(place_.master_address, place_.master_port);
+  const auto listener = listen_on(place_.master_address, place_.master_port, deadline);
   if (!listener) {
     return fail(ErrorKind::runtime_error, "process 0 cannot listen on " + where + ": " + listener.error().message +
                                               "; set MASTER_ADDR to its own host and MASTER_PORT to a free port");

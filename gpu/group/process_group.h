@@ -37,6 +37,7 @@ class ProcessGroup {
 
  private:
   struct Frame;
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 34;  // of one message
   ProcessGroup() = default;
   Result<void> meet_at_process_0();
   Result<void> greet(Socket socket, std::string& refused);
@@ -46,7 +47,7 @@ class ProcessGroup {
   Error broken(std::string message);
   Socket::End send(const Socket& to, std::uint64_t kind, const std::string& body, Deadline deadline) const;
   Socket::End receive(const Socket& from, std::uint64_t& kind, std::uint64_t& call, std::string& body,
-                      Deadline deadline) const;
+                      Deadline deadline, std::uint64_t most_bytes = kMostBytes) const;
   std::string missing(const std::vector<int>& processes) const;
 
   ProcessPlace place_;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -36,14 +37,29 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-Result<Addresses> resolve(const std::string& address, int port) {
+Result<Addresses> look_up(const std::string& address, int port, int flags) {
   addrinfo hints = {};
+  hints.ai_flags = flags;
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
   const int code = getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &list);
   if (code != 0) return fail(ErrorKind::runtime_error, gai_strerror(code));
   return Addresses(list);
+}
+
+// getaddrinfo waits for name servers as long as resolv.conf says. So a name, unlike a number, is looked up by a thread
+// of its own, which is left behind when it comes too late.
+Result<Addresses> resolve(const std::string& address, int port, Deadline deadline) {
+  if (auto numeric = look_up(address, port, AI_NUMERICHOST)) return numeric;
+  if (Clock::now() >= deadline) return fail(ErrorKind::runtime_error, "no time to look up the name");
+  std::promise<Result<Addresses>> promise;
+  auto found = promise.get_future();
+  std::thread([address, port, promise = std::move(promise)]() mutable {
+    promise.set_value(look_up(address, port, 0));
+  }).detach();
+  if (found.wait_until(deadline) == std::future_status::ready) return found.get();
+  return fail(ErrorKind::runtime_error, "no name server answered");
 }
 
 Result<Socket> system_error() { return fail(ErrorKind::runtime_error, std::strerror(errno)); }
@@ -116,8 +132,8 @@ Socket::End Socket::receive_all(void* to, std::size_t bytes, Deadline deadline) 
   return End::done;
 }
 
-Result<Socket> listen_on(const std::string& address, int port) {
-  const auto addresses = resolve(address, port);
+Result<Socket> listen_on(const std::string& address, int port, Deadline deadline) {
+  const auto addresses = resolve(address, port, deadline);
   if (!addresses) return tl::unexpected(addresses.error());
   Result<Socket> made = fail(ErrorKind::runtime_error, "no address");
   for (const addrinfo* at = addresses->get(); at != nullptr; at = at->ai_next) {
@@ -136,7 +152,7 @@ Result<Socket> listen_on(const std::string& address, int port) {
 Result<Socket> connect_to(const std::string& address, int port, Deadline deadline) {
   constexpr std::chrono::milliseconds between_tries{20};
   for (;;) {
-    const auto addresses = resolve(address, port);
+    const auto addresses = resolve(address, port, deadline);
     Result<Socket> made = fail(ErrorKind::runtime_error, addresses ? "no address" : addresses.error().message);
     for (const addrinfo* at = addresses ? addresses->get() : nullptr; at != nullptr; at = at->ai_next) {
       made = connect_once(*at, deadline);

@@ -34,8 +34,8 @@ class Socket {
   int descriptor_ = -1;
 };
 
-// Errors are one line, without who asked.
-Result<Socket> listen_on(const std::string& address, int port);
+// Errors are one line, without who asked. A name that is not looked up by the deadline is an error.
+Result<Socket> listen_on(const std::string& address, int port, Deadline deadline);
 // Tries again until the deadline: the other side may not listen yet.
 Result<Socket> connect_to(const std::string& address, int port, Deadline deadline);
 // Empty socket: nobody came until the deadline.

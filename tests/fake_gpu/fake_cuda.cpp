@@ -85,6 +85,7 @@ Runtime& runtime() {
 }
 
 thread_local int current = 0;
+int refuses_captures = -1;
 thread_local cudaError_t last = cudaSuccess;
 
 int devices() {
@@ -142,6 +143,8 @@ void enqueue(cudaStream_t stream, Work work) {
   at.queue.push_back(std::move(work));
   at.changed.notify_all();
 }
+
+void refuse_captures_on(int device) { refuses_captures = device; }
 
 }  // namespace a2asim::fake
 
@@ -309,6 +312,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (current == refuses_captures) return note(cudaErrorStreamCaptureUnsupported);
   stream->captured = new CUgraph_st;
   return cudaSuccess;
 }

@@ -14,4 +14,7 @@ namespace a2asim::fake {
 // In stream order, on the stream's own thread; while the stream is captured: into the graph.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 
+// Captures that begin while this device is the current one are refused; -1: none are.
+void refuse_captures_on(int device);
+
 }  // namespace a2asim::fake

@@ -113,6 +113,39 @@ TEST_CASE("two-sided: all-gather and reduce-scatter give the same sums but for r
   CHECK_FALSE(make(usual_config(2, 1, 2, 4, 8), gpu::TwoSided::all_gather, 1).has_value());
 }
 
+TEST_CASE("two-sided: calls out of turn and inputs that do not fit are refused, and the next round works") {
+  if (skip_without_device()) return;
+  const AllToAllConfig config = usual_config(2, 1, 4, 8, 16);
+  for (const gpu::TwoSided way : {gpu::TwoSided::send_recv, gpu::TwoSided::all_gather}) {
+    if (way == gpu::TwoSided::all_gather && gpu::usable_devices().value_or(0) < 2) continue;
+    auto made = make(config, way, way == gpu::TwoSided::all_gather ? 2 : 1);
+    REQUIRE_MESSAGE(made.has_value(), (made ? std::string() : made.error().message));
+    Random random(55);
+    const auto inputs = draw_inputs(random, config, {3, 4});
+    std::vector<std::vector<std::byte>> outputs;
+    const std::vector<std::int64_t> sizes(2, 8);
+    const Error early = {ErrorKind::assertion_error, "combine before dispatch"};
+    const auto combined = [&](const std::vector<std::int64_t>& with) { return (*made)->combine(with, outputs); };
+    CHECK(combined(sizes) == tl::unexpected(early));
+    CHECK(combined({}) == tl::unexpected(early));
+    std::vector<DispatchInput> views = views_of(inputs, 8);
+    const auto too_few = (*made)->dispatch(std::span(views).first(1));
+    REQUIRE_FALSE(too_few.has_value());
+    CHECK(too_few.error().message == "1 inputs for 2 local ranks");
+    CHECK(combined(sizes) == tl::unexpected(early));
+    World::ok((*made)->dispatch(views));
+    World::ok((*made)->experts(kUsual));
+    for (const std::vector<std::int64_t>& other : {std::vector<std::int64_t>{}, {8}, {8, 7}, {8, 8, 8}}) {
+      const auto refused = combined(other);
+      REQUIRE_FALSE(refused.has_value());
+      CHECK(refused.error().kind == ErrorKind::bad_input);
+    }
+    World::ok(combined(sizes));
+    CHECK(combined(sizes) == tl::unexpected(early));
+    CHECK(outputs.size() == 2);
+  }
+}
+
 }  // namespace
 }  // namespace a2asim::test
 #endif

@@ -11,6 +11,7 @@
 #include "gpu/group/launch_environment.h"
 #include "gpu/group/process_group.h"
 #include "gpu_world.h"
+#include "tests/group/free_port.h"
 
 namespace a2asim::test {
 namespace {
@@ -39,8 +40,7 @@ Member join() {
 }
 
 // This process's environment and what torchrun would add.
-std::vector<std::string> environment_of(int rank, int processes, const std::string& way) {
-  const int port = 20'000 + static_cast<int>(getpid() % 20'000);
+std::vector<std::string> environment_of(int rank, int processes, const std::string& way, int port) {
   std::vector<std::string> all = {"RANK=" + std::to_string(rank),
                                   "WORLD_SIZE=" + std::to_string(processes),
                                   "LOCAL_RANK=" + std::to_string(rank),
@@ -68,8 +68,9 @@ pid_t start_one(const std::string& filter, std::vector<std::string> environment)
 std::vector<int> start(const char* test_case, int processes, const std::string& way, milliseconds limit) {
   std::vector<pid_t> children;
   std::fflush(stdout);
+  const int port = free_port();
   for (int rank = 0; rank < processes; ++rank) {
-    children.push_back(start_one(std::string("-tc=") + test_case, environment_of(rank, processes, way)));
+    children.push_back(start_one(std::string("-tc=") + test_case, environment_of(rank, processes, way, port)));
     REQUIRE(children.back() > 0);
   }
   std::vector<int> status(children.size(), -1);
@@ -103,7 +104,7 @@ bool ran_as_parent(const char* test_case) {
   if (is_member()) return false;
   if (skip_without_device()) return true;
   if (launches_are_serial()) {
-    std::printf("SKIPPED: launches that meet need to run side by side\n");
+    skip("launches that meet need to run side by side");
     return true;
   }
   for (const std::string& way : ways()) {

@@ -2,12 +2,12 @@
 #include "gpu/group/placement.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <thread>
 
 #include "gpu/group/process_group.h"
+#include "tests/group/free_port.h"
 
 namespace a2asim::gpu {
 namespace {
@@ -75,7 +75,7 @@ TEST_CASE("group: the way to a place's memory") {
 
 // What each of three processes with 2, 0 and 1 devices sees, and handles in the order of places.
 TEST_CASE("group: places and handles go round") {
-  const int port = 20'000 + static_cast<int>(getpid() % 9'000);  // of this test alone
+  const int port = test::free_port();
   const std::vector<std::vector<Place>> own = {{at(0, 4, "a", "1"), at(0, 5, "a", "2")}, {}, {at(0, 0, "a", "3")}};
   std::vector<Placement> seen(3);
   std::vector<std::string> handles(3);
