@@ -24,7 +24,7 @@ std::string path_of(const std::string& name) { return A2ASIM_SOURCE_DIR "/sim/sc
 std::vector<std::string> shipped() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(A2ASIM_SOURCE_DIR "/sim/scenarios"))
-    names.push_back(entry.path().stem().string());
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
   std::ranges::sort(names);
   return names;
 }

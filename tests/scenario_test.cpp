@@ -11,6 +11,7 @@
 
 #include "sim/scenario_reader.h"
 #include "sim/scenario_writer.h"
+#include "tests/main/skip.h"
 
 namespace a2asim {
 namespace {
@@ -392,9 +393,9 @@ std::optional<std::vector<std::string>> ask_schema(const std::vector<std::string
   std::optional<std::vector<std::string>> answers;
   for (const std::string python : {"python3", "/usr/bin/python3"}) {
     const std::string command = python +
-                                " " A2ASIM_SOURCE_DIR "/tests/scenario_schema_check.py " A2ASIM_SOURCE_DIR
-                                "/sim/scenario.schema.json " +
-                                file.string() + " 2>&1";
+                                " '" A2ASIM_SOURCE_DIR "/tests/scenario_schema_check.py' '" A2ASIM_SOURCE_DIR
+                                "/sim/scenario.schema.json' '" +
+                                file.string() + "' 2>&1";
     std::string output;
     FILE* const pipe = popen(command.c_str(), "r");
     REQUIRE(pipe != nullptr);
@@ -417,6 +418,7 @@ TEST_CASE("the schema and the reader agree") {
   const std::filesystem::path shipped = A2ASIM_SOURCE_DIR "/sim/scenarios";
   if (std::filesystem::is_directory(shipped)) {
     for (const auto& entry : std::filesystem::directory_iterator(shipped)) {
+      if (entry.path().extension() != ".yaml") continue;
       const auto scenario = load_scenario(entry.path().string());
       CHECK_MESSAGE(scenario.has_value(), scenario.error().message);
       std::stringstream text;
@@ -430,7 +432,7 @@ TEST_CASE("the schema and the reader agree") {
   }
   const auto answers = ask_schema(texts);
   if (!answers) {
-    std::puts("SKIPPED: needs python3 with the packages yaml and jsonschema (python3-yaml, python3-jsonschema)");
+    test::skip("needs python3 with the packages yaml and jsonschema (python3-yaml, python3-jsonschema)");
     return;
   }
   REQUIRE(answers->size() == texts.size());

@@ -27,6 +27,7 @@ set(scenarios
 
 set(scenario_folder ${PROJECT_SOURCE_DIR}/sim/scenarios)
 file(GLOB found CONFIGURE_DEPENDS ${scenario_folder}/*)
+list(REMOVE_ITEM found ${scenario_folder}/README.md)
 foreach(path IN LISTS found)
   cmake_path(GET path FILENAME file)
   cmake_path(GET path STEM LAST_ONLY name)

@@ -19,41 +19,53 @@ die() {
 
 installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
+# These say what is wrong and return 1; install_missing stops.
 as_root() {
   if [ "$(id -u)" = 0 ]; then
     "$@"
   elif command -v sudo >/dev/null; then
     sudo "$@"
   else
-    die "needs root for: $*. Run it as root, or install sudo."
+    echo "needs root for: $*. Run it as root, or install sudo." >&2
+    return 1
   fi
 }
 
 apt_updated=no
 apt_update() {
-  [ "$apt_updated" = no ] || return 0
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update >&2 || die "apt-get update failed: is there a network?"
-  apt_updated=yes
+  [ $apt_updated != failed ] || return 1
+  [ $apt_updated = no ] || return 0
+  if as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update >&2; then
+    apt_updated=yes
+  else
+    apt_updated=failed
+    echo "apt-get update failed: is there a network?" >&2
+    return 1
+  fi
 }
 
-# install_missing PACKAGE..
-install_missing() {
+# try_install PACKAGE..: those of them that are missing
+try_install() {
   local missing=() package
   for package in "$@"; do installed "$package" || missing+=("$package"); done
-  if [ ${#missing[@]} = 0 ]; then
-    echo "all $# packages are there"
-    return 0
-  fi
+  [ ${#missing[@]} != 0 ] || return 0
   echo "installing: ${missing[*]}"
-  apt_update
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" ||
-    die "apt-get could not install: ${missing[*]}"
+  apt_update || return 1
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}"
 }
 
-# What some tests look at packages with; never a reason to stop.
+install_missing() {
+  try_install "$@" || die "apt-get could not install what is missing of: $*"
+  echo "all $# packages are there"
+}
+
+# What some tests look at packages with; never a reason to stop, and none is a reason to go without the others.
 setup_test_packages() {
+  local package
   command -v apt-get >/dev/null || return 0
-  (install_missing "${TEST_PACKAGES[@]}") || echo "without them some tests are skipped: ${TEST_PACKAGES[*]}"
+  for package in "${TEST_PACKAGES[@]}"; do
+    try_install "$package" || echo "cannot be had here: $package; some tests are skipped"
+  done
 }
 
 # The newest clang++ that has libFuzzer installed, or nothing.
@@ -70,7 +82,7 @@ find_clang() {
 install_clang() {
   local version
   [ -z "$(find_clang)" ] || return 0
-  apt_update
+  apt_update || die "cannot look for clang"
   for version in $CLANG_VERSIONS; do
     if apt-cache policy "clang-$version" | grep 'Candidate: [0-9]' >/dev/null; then
       install_missing "clang-$version" "libclang-rt-$version-dev"
@@ -103,7 +115,7 @@ setup_browser() {
     command -v node >/dev/null || missing+=(nodejs)
     command -v npm >/dev/null || missing+=(npm)
     for package in "${missing[@]}"; do
-      (install_missing "$package") || echo "cannot be had here: $package; the browser tests are skipped"
+      try_install "$package" || echo "cannot be had here: $package; the browser tests are skipped"
     done
   fi
   if command -v npm >/dev/null && [ ! -d "$A2ASIM_ROOT/tests/browser/node_modules/playwright-core" ]; then
@@ -114,14 +126,16 @@ setup_browser() {
 
 # configure PRESET [CMAKE OPTION..]
 configure() {
+  local log
+  log=$(mktemp)
   say "Configure: build/$1"
-  (cd "$A2ASIM_ROOT" && cmake --preset "$@" >"/tmp/a2asim_configure.$$" 2>&1) || {
-    cat "/tmp/a2asim_configure.$$" >&2
-    rm -f "/tmp/a2asim_configure.$$"
+  (cd "$A2ASIM_ROOT" && cmake --preset "$@" >"$log" 2>&1) || {
+    cat "$log" >&2
+    rm -f "$log"
     die "cmake --preset $* failed (its output is above)"
   }
-  grep -E 'a2asim:|compiler identification' "/tmp/a2asim_configure.$$" || true
-  rm -f "/tmp/a2asim_configure.$$"
+  grep -E 'a2asim:|compiler identification' "$log" || true
+  rm -f "$log"
 }
 
 # build PRESET [--target ..]

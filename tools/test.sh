@@ -16,13 +16,14 @@ esac
 FUZZ_SECONDS=30
 jobs=$(nproc)
 
-# run_tests PRESET [CTEST OPTION..]; ctest lists what was skipped, with its reason in the log
+# run_tests PRESET [CTEST OPTION..]; ctest lists what was skipped, but not why.
 run_tests() {
   local preset=$1
   shift
   say "Test: build/$preset"
   ctest --test-dir "$A2ASIM_ROOT/build/$preset" --output-on-failure --no-tests=error -j "$jobs" "$@" ||
     die "tests failed in build/$preset (see above)"
+  grep -aE '^(-- )?SKIPPED: ' "$A2ASIM_ROOT/build/$preset/Testing/Temporary/LastTest.log" | sort | uniq -c || true
 }
 
 fuzz() {
@@ -44,7 +45,7 @@ fuzz() {
 if [ $sanitize = yes ]; then setup --sanitize; else setup; fi
 setup_browser
 setup_test_packages
-configure release
+configure release -DA2ASIM_CUDA=AUTO  # quickstart.sh leaves it off in this folder
 build release
 run_tests release
 

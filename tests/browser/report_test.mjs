@@ -1,5 +1,5 @@
 // The report pages in headless Chromium: node report_test.mjs --program A2ASIM --source DIR --work DIR --chromium PATH TEST
-// A test that cannot run here prints "SKIPPED: why".
+// A test that cannot run here prints "SKIPPED: why" and ends with 77.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ for (let i = 2; i < process.argv.length; ++i) {
 
 function skip(why) {
   console.log(`SKIPPED: ${why}`);
-  process.exit(0);
+  process.exit(77);
 }
 
 const WRONG = ['misplaced', 'stale', 'unwritten', 'torn'];
@@ -338,6 +338,9 @@ steps: [{mode: decode, tokens: [2, 1]}]
 async function main() {
   if (wanted === '--list' || !(wanted in tests)) throw new Error(`no test '${wanted}': ${Object.keys(tests).join(' ')}`);
   if (!options.chromium || !existsSync(options.chromium)) skip('no chromium (apt-get install chromium)');
+  // Some systems have a program of this name that only says where to get it.
+  const version = spawnSync(options.chromium, ['--version'], {encoding: 'utf8'});
+  if (version.status !== 0) skip(`${options.chromium} --version fails: ${version.error?.message ?? version.stderr}`);
   let chromium;
   try {
     ({chromium} = await import('playwright-core'));

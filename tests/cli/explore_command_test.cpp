@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const std::string kExampleRule = "python3 " A2ASIM_SOURCE_DIR "/tools/examples/rule_pr29461.py";
+const std::string kExampleRule = "python3 '" A2ASIM_SOURCE_DIR "/tools/examples/rule_pr29461.py'";
 const std::vector<std::string> kCollapsedLaunch = {"--",
                                                    "python3",
                                                    "-m",

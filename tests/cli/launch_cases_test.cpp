@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,8 @@ TEST_CASE("every launch command: the text fits one screen, and the SARIF results
     CAPTURE(id);
     const std::string text = check(launch, "text").out;
     CHECK(std::ranges::count(text, '\n') <= 24);
-    for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) CHECK(text.find('\n', at) - at <= 100);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
     const json findings = json::parse(check(launch, "json").out)["findings"];
     const json results = json::parse(check(launch, "sarif").out)["runs"][0]["results"];
     REQUIRE(results.size() == findings.size());

@@ -66,8 +66,9 @@ TEST_CASE("--report to a place that cannot be written is one line and exit code 
 
 TEST_CASE("--report of a rule of one's own replays its witness with that rule") {
   const TemporaryPage page;
-  const Outcome outcome = run({"check", "--sglang", "pr29461", "--file", kLaunch, "--rule-cmd",
-                               "python3 " A2ASIM_SOURCE_DIR "/tools/examples/rule_pr29461.py", "--report", page.path});
+  const Outcome outcome =
+      run({"check", "--sglang", "pr29461", "--file", kLaunch, "--rule-cmd",
+           "python3 '" A2ASIM_SOURCE_DIR "/tools/examples/rule_pr29461.py'", "--report", page.path});
   CHECK(outcome.exit_code == 1);
   const std::string text = page.text();
   const std::size_t replay = text.find("The same batch, replayed");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/sim_alltoall.h"
+#include "tests/main/skip.h"
 
 namespace a2asim::conformance {
 namespace {
@@ -35,16 +36,17 @@ void run(const std::string& name, Body body) {
   const auto found =
       std::find_if(backends().begin(), backends().end(), [&](const Backend& b) { return b.name == name; });
   try {
-    if (found == backends().end()) throw Skip{"SKIPPED: no " + name + " backend was built into this program"};
+    if (found == backends().end()) throw Skip{"no " + name + " backend was built into this program"};
     body(*found);
   } catch (const Skip& skip) {
-    std::puts(skip.why.c_str());
+    test::skip(skip.why);
   }
 }
 
 std::unique_ptr<AllToAll> make(const Backend& backend, const std::vector<AllToAllConfig>& configs, bool guard) {
   auto made = backend.make(configs, guard);
-  if (!made && made.error().message.rfind("SKIPPED: ", 0) == 0) throw Skip{made.error().message};
+  constexpr std::string_view mark = "SKIPPED: ";
+  if (!made && made.error().message.starts_with(mark)) throw Skip{made.error().message.substr(mark.size())};
   REQUIRE_MESSAGE(made.has_value(), made.error().message);
   return std::move(*made);
 }

@@ -65,7 +65,7 @@ TEST_CASE("progress with many tokens and all ranks on one GPU") {
 TEST_CASE("ranks in separate launches meet by flags") {
   if (skip_without_device()) return;
   if (launches_are_serial()) {
-    std::printf("SKIPPED: launches that meet need to run side by side\n");
+    skip("launches that meet need to run side by side");
     return;
   }
   gpu::CudaOptions options;

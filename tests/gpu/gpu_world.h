@@ -11,6 +11,7 @@
 #include "gpu/replicated_alltoall.h"
 #include "host_reference.h"
 #include "model/random.h"
+#include "tests/main/skip.h"
 
 namespace a2asim::test {
 
@@ -18,7 +19,7 @@ namespace a2asim::test {
 inline bool skip_without_device() {
   const auto devices = gpu::usable_devices();
   if (devices) return false;
-  std::printf("SKIPPED: %s\n", devices.error().message.c_str());
+  skip(devices.error().message);
   return true;
 }
 

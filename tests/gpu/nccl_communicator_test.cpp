@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "gpu/cuda_alltoall.h"
+#include "tests/main/skip.h"
 
 namespace a2asim::test {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 TEST_CASE("all_gather gives every rank's row in rank order") {
   const auto usable = gpu::usable_devices();
   if (!usable) {
-    std::printf("SKIPPED: %s\n", usable.error().message.c_str());
+    skip(usable.error().message);
     return;
   }
   for (const int world : {1, 3, 8, 64}) {

@@ -21,9 +21,9 @@ std::vector<gpu::CudaOptions> several_gpus() {
     }
   }
   if (all.empty()) {
-    std::printf("SKIPPED: needs 2 GPUs, there are %d\n", usable);
+    skip("needs 2 GPUs, there are " + std::to_string(usable));
   } else if (launches_are_serial()) {
-    std::printf("SKIPPED: launches that meet need to run side by side\n");
+    skip("launches that meet need to run side by side");
     all.clear();
   }
   return all;

@@ -29,7 +29,7 @@ TEST_CASE("scenarios: the device does what the simulator says") {
 TEST_CASE("scenarios: likewise with every rank in a launch of its own") {
   if (skip_without_device()) return;
   if (launches_are_serial()) {
-    std::puts("SKIPPED: launches run one at a time here");
+    skip("launches run one at a time here");
     return;
   }
   validate_all({"--ranks-per-gpu", "1"});

@@ -12,7 +12,7 @@ namespace {
 std::vector<std::string> scenario_files() {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(A2ASIM_SOURCE_DIR "/sim/scenarios"))
-    files.push_back(entry.path().string());
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
   std::ranges::sort(files);
   return files;
 }
