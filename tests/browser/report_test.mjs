@@ -340,7 +340,7 @@ async function main() {
   if (!options.chromium || !existsSync(options.chromium)) skip('no chromium (apt-get install chromium)');
   // Some systems have a program of this name that only says where to get it.
   const version = spawnSync(options.chromium, ['--version'], {encoding: 'utf8'});
-  if (version.status !== 0) skip(`${options.chromium} --version fails: ${version.error?.message ?? version.stderr}`);
+  if (version.status !== 0) skip(`${options.chromium} --version fails: ${(version.error?.message ?? version.stderr).trim()}`);
   let chromium;
   try {
     ({chromium} = await import('playwright-core'));
