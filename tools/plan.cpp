@@ -19,6 +19,11 @@ constexpr double kBytesOfGib = 1024.0 * 1024.0 * 1024.0;
 constexpr std::int64_t kBytesOfMib = std::int64_t{1} << 20;
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 62;
 
+struct GpuMemory {
+  std::string_view name;
+  std::int64_t memory_mib;
+};
+
 constexpr std::array<GpuMemory, 9> kGpus = {{
     {"A100 80GB", 81920},
     {"H100 SXM 80GB", 81559},
@@ -255,8 +260,6 @@ const PlanRule* chosen_rule(const PlanPoint& point, PlanPath path) {
       point.rules, [&](const PlanRule& rule) { return rule.is_chosen && !rule.own_count_only && rule.path == path; });
   return found == point.rules.end() ? nullptr : &*found;
 }
-
-std::span<const GpuMemory> common_gpus() { return kGpus; }
 
 bool Plan::has_problem() const {
   return std::ranges::any_of(points, [](const PlanPoint& point) { return can_run(point) == PlanRuns::no; });

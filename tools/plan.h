@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -121,11 +120,6 @@ inline constexpr std::size_t kMostPlanPoints = 1024;
 // Errors: bad_input, one line, for numbers that cannot go together or leave int64.
 Result<Plan> make_plan(const PlanInputs& inputs);
 
-struct GpuMemory {
-  std::string_view name;
-  std::int64_t memory_mib;
-};
-std::span<const GpuMemory> common_gpus();
 inline constexpr std::string_view kGpuMemorySource = "memory.total of nvidia-smi, as public logs show it";
 
 // Probability that at least one of a token's top_k distinct experts, all equally likely, is among these.
