@@ -52,11 +52,11 @@ Decider::Decider(const Deployment& deployment)
   counts_.resize(dp_ranks_);
   previous_counts_.resize(dp_ranks_);
   logprob_counts_.resize(dp_ranks_);
-  lists_.resize(dp_ranks_ * dp_ranks_);
   original_.resize(dp_ranks_);
-  list_owner_.resize(dp_ranks_);
-  list_sizes_.resize(dp_ranks_);
   decisions_.resize(dp_ranks_ * ranks_per_replica_);
+  lists_.resize(decisions_.size() * dp_ranks_);
+  list_owner_.resize(decisions_.size());
+  list_sizes_.resize(decisions_.size());
   if (deployment.leftover == LeftoverList::captured && !deployment.capture_bs.empty())
     leftover_.assign(dp_ranks_, deployment.capture_bs.front() * deployment.num_tokens_per_bs);
 }
@@ -65,7 +65,7 @@ std::int64_t Decider::width_of(ForwardMode mode, bool is_extend) const {
   return is_extend || !deployment_.speculates ? 1 : num_tokens_per_req(mode, deployment_.speculative);
 }
 
-void Decider::sync(std::span<const RankBatch> batches, std::span<const RankFault> faults) {
+void Decider::sync(std::span<const RankBatch> batches) {
   previous_counts_.swap(counts_);
   step_mode_ = ForwardMode::idle;
   for (std::size_t rank = 0; rank < dp_ranks_; ++rank) {
@@ -73,51 +73,64 @@ void Decider::sync(std::span<const RankBatch> batches, std::span<const RankFault
     if (step_mode_ == ForwardMode::idle && has_work(batches[rank]) && is_decode_like(batches[rank].mode))
       step_mode_ = batches[rank].mode;
   }
-  const MlpSyncRules& rules = deployment_.generation->sync;
-  mlp_sync(rules, sync_inputs_, local_, MlpSyncWorld{infos_, counts_, logprob_counts_, synced_});
-  for (std::size_t rank = 0; rank < faults.size(); ++rank) {
-    if (!faults[rank].skip_all_gather) continue;
-    MlpSyncInputs alone = sync_inputs_;
-    alone.skip_all_gather = true;
-    synced_[rank] = finish_sync(rules, alone, local_[rank], infos_[rank], MlpSyncTotals{},
-                                static_cast<std::int64_t>(dp_ranks_));
-    if (synced_[rank].token_list == TokenList::none) synced_[rank].token_list = TokenList::local;
+  mlp_sync(deployment_.generation->sync, sync_inputs_, local_,
+           MlpSyncWorld{infos_, counts_, logprob_counts_, synced_});
+}
+
+// Of a rank that alone skips the all-gather.
+MlpSyncResult Decider::synced_alone(std::size_t dp_rank) const {
+  MlpSyncInputs alone = sync_inputs_;
+  alone.skip_all_gather = true;
+  MlpSyncResult synced = finish_sync(deployment_.generation->sync, alone, local_[dp_rank], infos_[dp_rank],
+                                     MlpSyncTotals{}, static_cast<std::int64_t>(dp_ranks_));
+  if (synced.token_list == TokenList::none) synced.token_list = TokenList::local;
+  return synced;
+}
+
+void Decider::share_list(const Part& part, std::size_t owner, std::size_t size) {
+  for (std::size_t rank = part.begin; rank < part.end; ++rank) {
+    list_owner_[rank] = owner;
+    list_sizes_[rank] = size;
   }
 }
 
-std::span<std::int64_t> Decider::list_of(std::size_t dp_rank, const RankFault* fault) {
-  const std::span<std::int64_t> storage(&lists_[dp_rank * dp_ranks_], dp_ranks_);
-  const std::vector<std::int64_t>& counts = fault != nullptr && fault->stale_counts ? previous_counts_ : counts_;
+void Decider::make_list(const Part& part) {
+  const std::span<std::int64_t> storage(&lists_[part.begin * dp_ranks_], dp_ranks_);
+  const bool is_stale = part.fault != nullptr && part.fault->stale_counts;
+  const std::vector<std::int64_t>& counts = is_stale ? previous_counts_ : counts_;
   std::size_t size = 0;
-  switch (deployment_.require_mlp_sync ? synced_[dp_rank].token_list : TokenList::none) {
+  switch (deployment_.require_mlp_sync ? part.synced.token_list : TokenList::none) {
     case TokenList::none: break;
-    case TokenList::local: storage[0] = counts[dp_rank]; size = 1; break;
+    case TokenList::local: storage[0] = counts[part.dp_rank]; size = 1; break;
     case TokenList::global: std::copy(counts.begin(), counts.end(), storage.begin()); size = dp_ranks_; break;
   }
-  if (fault != nullptr && fault->corrupt_source >= 0) {
-    const auto source = static_cast<std::size_t>(fault->corrupt_source);
-    if (size == dp_ranks_ && source < size) storage[source] = fault->corrupt_value;
-    if (size == 1 && source == dp_rank) storage[0] = fault->corrupt_value;
+  if (part.fault != nullptr && part.fault->corrupt_source >= 0) {
+    const auto source = static_cast<std::size_t>(part.fault->corrupt_source);
+    if (size == dp_ranks_ && source < size) storage[source] = part.fault->corrupt_value;
+    if (size == 1 && source == part.dp_rank) storage[0] = part.fault->corrupt_value;
   }
-  list_owner_[dp_rank] = dp_rank;
-  list_sizes_[dp_rank] = size;
-  return storage.first(size);
+  share_list(part, part.begin, size);
 }
 
-std::optional<std::span<const std::int64_t>> Decider::dp_global(std::size_t dp_rank) const {
-  if (list_sizes_[dp_rank] > 0) return list(dp_rank);
+// A fault that makes a rank idle leaves its tokens behind.
+bool Decider::runs_work(const Part& part, const RankDecision& decision) {
+  return has_work(part.batch) && decision.mode != ForwardMode::idle;
+}
+
+std::optional<std::span<const std::int64_t>> Decider::dp_global(std::size_t ep_rank) const {
+  if (list_sizes_[ep_rank] > 0) return list(ep_rank);
   if (!leftover_.empty()) return std::span<const std::int64_t>(leftover_);
   return std::nullopt;
 }
 
-// The rank's choice of a bucket. True when the decision is complete: the rank replays, or the test itself raised.
-bool Decider::decide_replay(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph, const RankFault* fault,
-                            RankDecision& decision) {
-  const bool wished = (fault != nullptr && fault->replay == true) || graph == GraphChoice::replay;
-  const bool refused = (fault != nullptr && fault->replay == false) || (graph == GraphChoice::eager && !wished);
+// The choice of a bucket. True when the decision is complete: the ranks replay, or the test itself raised.
+bool Decider::decide_replay(const Part& part, RankDecision& decision) {
+  const std::optional<bool> by_fault = part.fault != nullptr ? part.fault->replay : std::nullopt;
+  const bool wished = by_fault == true || part.graph == GraphChoice::replay;
+  const bool refused = by_fault == false || (part.graph == GraphChoice::eager && !wished);
   if (refused || deployment_.capture_bs.empty() || !is_cuda_graph(decision.mode)) return false;
 
-  const std::span<std::int64_t> list(&lists_[dp_rank * dp_ranks_], list_sizes_[dp_rank]);
+  const std::span<std::int64_t> list = own_list(part);
   const std::int64_t width = width_of(decision.mode == ForwardMode::idle ? step_mode_ : decision.mode, false);
   ReplayInputs in;
   in.capture_bs = deployment_.capture_bs;
@@ -128,11 +141,11 @@ bool Decider::decide_replay(std::size_t dp_rank, const RankBatch& batch, GraphCh
     in.global_num_tokens = list;
     in.original_global_num_tokens = original_;
   }
-  in.batch_size = has_work(batch) ? batch.count : 0;
+  in.batch_size = runs_work(part, decision) ? part.batch.count : 0;
   in.num_tokens_per_bs = deployment_.num_tokens_per_bs;
   in.divides_by_width = divides_by_width_;
   in.require_mlp_sync = deployment_.require_mlp_sync;
-  in.can_run_dp_cuda_graph = wished || synced_[dp_rank].can_run_dp_cuda_graph.value_or(false);
+  in.can_run_dp_cuda_graph = wished || part.synced.can_run_dp_cuda_graph.value_or(false);
   const ReplayDecision chosen = deployment_.generation->graphs.replay_bucket(in);
   if (in.global_num_tokens) std::copy(original_.begin(), original_.end(), list.begin());
   if (chosen.raised) {
@@ -146,8 +159,8 @@ bool Decider::decide_replay(std::size_t dp_rank, const RankBatch& batch, GraphCh
   return true;
 }
 
-void Decider::decide_eager(std::size_t dp_rank, const RankFault* fault, RankDecision& decision) {
-  const std::span<std::int64_t> list(&lists_[dp_rank * dp_ranks_], list_sizes_[dp_rank]);
+void Decider::decide_eager(const Part& part, RankDecision& decision) {
+  const std::span<std::int64_t> list = own_list(part);
   const std::int64_t own_tokens = decision.rows;  // not padded yet
   std::int64_t padded = own_tokens;
   if (!list.empty()) {
@@ -156,9 +169,9 @@ void Decider::decide_eager(std::size_t dp_rank, const RankFault* fault, RankDeci
     DpPaddingInputs in = padding_inputs_;
     in.is_extend_in_batch = decision.is_extend;
     pad_global_num_tokens(deployment_.generation->padding, in, list);
-    padded = local_padded_num_tokens(list, dp_rank);
+    padded = local_padded_num_tokens(list, part.dp_rank);
     // A rank that runs another mode than it announced has more rows than its list says: nothing pads them away.
-    if (fault != nullptr) padded = std::max(padded, own_tokens);
+    if (part.fault != nullptr) padded = std::max(padded, own_tokens);
   } else if (deployment_.leftover == LeftoverList::unassigned && deployment_.require_mlp_sync) {
     decision.raised = Error{ErrorKind::attribute_error, "the token list was never assigned: no all-gather, no capture"};
   }
@@ -177,17 +190,23 @@ std::size_t Decider::bucket_index(std::int64_t bucket) const {
                                   deployment_.capture_bs.begin());
 }
 
-// Fills the entries of all expert-parallel ranks of one replica, R included.
-void Decider::spread(std::size_t dp_rank, const RankDecision& decision, std::int64_t real_tokens) {
-  RankView view = deployment_.base_view(static_cast<int>(dp_rank * ranks_per_replica_));
-  view.dp_global = dp_global(dp_rank);
+// A replica's tokens lie on its ranks in order.
+std::int64_t Decider::real_rows_of(const Part& part, std::size_t rank, std::int64_t rows,
+                                   std::int64_t real_tokens) const {
+  const auto place = static_cast<std::int64_t>(rank - part.dp_rank * ranks_per_replica_);
+  return std::clamp<std::int64_t>(real_tokens - place * rows, 0, rows);
+}
+
+// Fills the entries of all ranks of the part, R included.
+void Decider::spread(const Part& part, const RankDecision& decision, std::int64_t real_tokens) {
+  RankView view = deployment_.base_view(static_cast<int>(part.begin));
+  view.dp_global = dp_global(part.begin);
   view.rows = decision.rows;
   view.extend = decision.is_extend;
   const std::size_t bucket = decision.replay ? bucket_index(decision.bucket) : 0;
-  for (std::size_t i = 0; i < ranks_per_replica_; ++i) {
-    const std::size_t rank = dp_rank * ranks_per_replica_ + i;
+  for (std::size_t rank = part.begin; rank < part.end; ++rank) {
     RankDecision& out = decisions_[rank];
-    if (i > 0 && !deployment_.rule) {  // built-in rules do not look at ep_rank
+    if (rank > part.begin && !deployment_.rule) {  // built-in rules do not look at ep_rank
       out = decisions_[rank - 1];
     } else {
       out = decision;
@@ -207,32 +226,32 @@ void Decider::spread(std::size_t dp_rank, const RankDecision& decision, std::int
       }
       out.exceeds_cap = out.sizing.runtime_max_tokens_per_rank > deployment_.max_num_tokens;
     }
-    const std::int64_t before = static_cast<std::int64_t>(i) * decision.rows;
-    out.real_rows = std::clamp<std::int64_t>(real_tokens - before, 0, decision.rows);
+    out.real_rows = real_rows_of(part, rank, decision.rows, real_tokens);
   }
 }
 
-// Of a rank that has the gathered list and no fault. A rank that may not replay never asks for a bucket, and eager steps
+// Of ranks that have the gathered list and no fault. A rank that may not replay never asks for a bucket, and eager steps
 // that extend count one token a request: then the mode is no part of the kind.
-Decider::Kind Decider::kind_of(std::size_t dp_rank, GraphChoice graph, const RankDecision& decision) const {
-  const bool wished = graph == GraphChoice::replay;
+Decider::Kind Decider::kind_of(const Part& part, const RankDecision& decision) const {
+  const bool wished = part.graph == GraphChoice::replay;
   Kind kind;
   kind.is_extend = decision.is_extend;
-  kind.may_replay = graph != GraphChoice::eager && !deployment_.capture_bs.empty() && is_cuda_graph(decision.mode) &&
-                    (wished || synced_[dp_rank].can_run_dp_cuda_graph.value_or(false));
+  kind.may_replay = part.graph != GraphChoice::eager && !deployment_.capture_bs.empty() &&
+                    is_cuda_graph(decision.mode) &&
+                    (wished || part.synced.can_run_dp_cuda_graph.value_or(false));
   kind.width_tokens = width_of(decision.mode == ForwardMode::idle ? step_mode_ : decision.mode,
                                decision.is_extend && !kind.may_replay);
   return kind;
 }
 
-// Takes over what the leader worked out. False: the rule has to be asked for this rank (another number of rows, or the
+// Takes over what the leader worked out. False: the rule has to be asked for this part (another number of rows, or the
 // leader's raised, or it is a user's own, which sees ep_rank); the list is shared all the same.
-bool Decider::follow(std::size_t dp_rank, const RankDecision& decision, std::int64_t real_tokens) {
-  const RankDecision& lead = decisions_[leader_->dp_rank * ranks_per_replica_];
-  const bool same_rows = lead.replay || list(dp_rank)[dp_rank] == list(dp_rank)[leader_->dp_rank];
+bool Decider::follow(const Part& part, const RankDecision& decision, std::int64_t real_tokens) {
+  const RankDecision& lead = decisions_[leader_->ep_rank];
+  const std::span<const std::int64_t> counts = list(part.begin);
+  const bool same_rows = lead.replay || counts[part.dp_rank] == counts[leader_->dp_rank];
   if (!lead.replay && (!same_rows || lead.raised || deployment_.rule)) return false;
-  for (std::size_t i = 0; i < ranks_per_replica_; ++i) {
-    const std::size_t rank = dp_rank * ranks_per_replica_ + i;
+  for (std::size_t rank = part.begin; rank < part.end; ++rank) {
     RankDecision& out = decisions_[rank];
     out.participates = true;
     out.replay = lead.replay;
@@ -240,8 +259,7 @@ bool Decider::follow(std::size_t dp_rank, const RankDecision& decision, std::int
     out.mode = decision.mode;
     out.bucket = lead.bucket;
     out.rows = lead.rows;
-    const std::int64_t before = static_cast<std::int64_t>(i) * lead.rows;
-    out.real_rows = std::clamp<std::int64_t>(real_tokens - before, 0, lead.rows);
+    out.real_rows = real_rows_of(part, rank, lead.rows, real_tokens);
     out.sizing = lead.replay ? deployment_.baked_at(leader_->bucket_index, rank) : lead.sizing;
     out.exceeds_cap = out.sizing.runtime_max_tokens_per_rank > deployment_.max_num_tokens;
     out.raised.reset();
@@ -249,50 +267,65 @@ bool Decider::follow(std::size_t dp_rank, const RankDecision& decision, std::int
   return true;
 }
 
-void Decider::decide_rank(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph, const RankFault* fault) {
-  const MlpSyncResult& synced = synced_[dp_rank];
+void Decider::decide_part(const Part& part) {
+  const RankFault* const fault = part.fault;
   RankDecision decision;
-  decision.participates = (deployment_.require_mlp_sync ? synced.has_batch : has_work(batch)) &&
+  decision.participates = (deployment_.require_mlp_sync ? part.synced.has_batch : has_work(part.batch)) &&
                           !(fault != nullptr && fault->absent);
-  decision.mode = has_work(batch) ? batch.mode : ForwardMode::idle;
+  decision.mode = has_work(part.batch) ? part.batch.mode : ForwardMode::idle;
   if (fault != nullptr && fault->mode) decision.mode = *fault->mode;
-  decision.is_extend = deployment_.require_mlp_sync ? synced.is_extend_in_batch.value_or(false)
+  decision.is_extend = deployment_.require_mlp_sync ? part.synced.is_extend_in_batch.value_or(false)
                                                     : !is_decode_like(decision.mode);
   if (fault != nullptr && fault->mode && !is_decode_like(*fault->mode)) decision.is_extend = true;
   if (!decision.participates) {
-    list_sizes_[dp_rank] = 0;
-    for (std::size_t i = 0; i < ranks_per_replica_; ++i) decisions_[dp_rank * ranks_per_replica_ + i] = RankDecision{};
+    share_list(part, part.begin, 0);
+    std::fill(decisions_.begin() + static_cast<std::ptrdiff_t>(part.begin),
+              decisions_.begin() + static_cast<std::ptrdiff_t>(part.end), RankDecision{});
     return;
   }
-  const std::int64_t real_tokens = has_work(batch) ? batch.count * width_of(decision.mode, decision.is_extend) : 0;
-  const bool can_share = fault == nullptr && deployment_.require_mlp_sync && synced.token_list == TokenList::global;
-  const Kind kind = can_share ? kind_of(dp_rank, graph, decision) : Kind{};
+  const std::int64_t real_tokens =
+      runs_work(part, decision) ? part.batch.count * width_of(decision.mode, decision.is_extend) : 0;
+  const bool can_share =
+      fault == nullptr && deployment_.require_mlp_sync && part.synced.token_list == TokenList::global;
+  const Kind kind = can_share ? kind_of(part, decision) : Kind{};
   if (can_share && leader_ && leader_->kind == kind) {
-    list_owner_[dp_rank] = leader_->dp_rank;
-    list_sizes_[dp_rank] = dp_ranks_;
-    if (follow(dp_rank, decision, real_tokens)) return;
-    decision.rows = scattered_rows(local_padded_num_tokens(list(dp_rank), dp_rank), decision.is_extend);
-    spread(dp_rank, decision, real_tokens);
+    share_list(part, leader_->ep_rank, dp_ranks_);
+    if (follow(part, decision, real_tokens)) return;
+    decision.rows = scattered_rows(local_padded_num_tokens(list(part.begin), part.dp_rank), decision.is_extend);
+    spread(part, decision, real_tokens);
     return;
   }
-  list_of(dp_rank, fault);
-  if (!decide_replay(dp_rank, batch, graph, fault, decision)) {
+  make_list(part);
+  if (!decide_replay(part, decision)) {
     decision.rows = real_tokens;
-    decide_eager(dp_rank, fault, decision);
+    decide_eager(part, decision);
   }
   const bool leads = can_share && !leader_ && !decision.raised;
-  spread(dp_rank, decision, real_tokens);
-  if (leads) leader_ = {kind, dp_rank, decision.replay ? bucket_index(decision.bucket) : 0};
+  spread(part, decision, real_tokens);
+  if (leads) leader_ = {kind, part.dp_rank, part.begin, decision.replay ? bucket_index(decision.bucket) : 0};
+}
+
+void Decider::decide_replica(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph,
+                             std::span<const RankFault> faults) {
+  const std::size_t end = (dp_rank + 1) * ranks_per_replica_;
+  Part part{dp_rank, dp_rank * ranks_per_replica_, end, batch, graph, nullptr, synced_[dp_rank]};
+  if (faults.empty()) return decide_part(part);
+  for (; part.begin < end; part.begin = part.end) {
+    part.fault = &faults[part.begin];
+    part.end = part.begin + 1;
+    while (part.end < end && faults[part.end] == *part.fault) ++part.end;
+    part.synced = part.fault->skip_all_gather ? synced_alone(dp_rank) : synced_[dp_rank];
+    decide_part(part);
+  }
 }
 
 std::span<const RankDecision> Decider::decide(std::span<const RankBatch> batches, GraphChoice graph,
                                               std::span<const RankFault> faults) {
   A2ASIM_INVARIANT(batches.size() == dp_ranks_, "one batch a data-parallel rank");
-  A2ASIM_INVARIANT(faults.empty() || faults.size() == dp_ranks_, "faults: none, or one a data-parallel rank");
-  sync(batches, faults);
+  A2ASIM_INVARIANT(faults.empty() || faults.size() == decisions_.size(), "faults: none, or one an expert-parallel rank");
+  sync(batches);
   leader_.reset();
-  for (std::size_t rank = 0; rank < dp_ranks_; ++rank)
-    decide_rank(rank, batches[rank], graph, faults.empty() ? nullptr : &faults[rank]);
+  for (std::size_t rank = 0; rank < dp_ranks_; ++rank) decide_replica(rank, batches[rank], graph, faults);
   return decisions_;
 }
 

@@ -23,15 +23,17 @@ struct RankBatch {
 // engine: as SGLang decides. The other two are a scenario's wish, for every rank.
 enum class GraphChoice : std::uint8_t { engine, eager, replay };
 
-// What a fault makes of one data-parallel rank's part in the decision.
+// What a fault makes of one expert-parallel rank's part in the decision. The other ranks of its attention replica go on
+// as they would without it.
 struct RankFault {
-  bool absent = false;           // takes no part in the step
-  bool skip_all_gather = false;  // this rank alone does not exchange counts: it knows only its own
-  bool stale_counts = false;     // uses the list of the step before
-  std::optional<ForwardMode> mode;     // runs in this mode after the sync
-  std::optional<bool> replay;          // replays, or runs eagerly, whatever the votes say
-  std::int64_t corrupt_source = -1;    // this entry of its list is replaced
+  bool absent = false;               // takes no part in the step
+  bool skip_all_gather = false;      // this rank alone does not exchange counts: it knows only its own
+  bool stale_counts = false;         // uses the list of the step before
+  std::optional<ForwardMode> mode;   // runs in this mode after the sync
+  std::optional<bool> replay;        // replays, or runs eagerly, whatever the votes say
+  std::int64_t corrupt_source = -1;  // this entry of its list is replaced (of a data-parallel rank)
   std::int64_t corrupt_value = 0;
+  bool operator==(const RankFault&) const = default;
 };
 
 // What one expert-parallel rank does in the step.
@@ -52,29 +54,46 @@ class Decider {
  public:
   explicit Decider(const Deployment& deployment);
 
-  // batches: one a DP rank. faults: none, or one a DP rank. The result has one entry an EP rank, valid until the next
+  // batches: one a DP rank. faults: none, or one an EP rank. The result has one entry an EP rank, valid until the next
   // call. Keeps the counts of the step for a later stale_counts.
   std::span<const RankDecision> decide(std::span<const RankBatch> batches, GraphChoice graph = GraphChoice::engine,
                                        std::span<const RankFault> faults = {});
 
   // The counts of the last step as the all-gather gave them (before a collapse and before any fault).
   std::span<const std::int64_t> counts() const { return counts_; }
-  // The list that a DP rank's rule saw in the last step; nothing when it saw none.
-  std::optional<std::span<const std::int64_t>> dp_global(std::size_t dp_rank) const;
+  // The list that an EP rank's rule saw in the last step; nothing when it saw none.
+  std::optional<std::span<const std::int64_t>> dp_global(std::size_t ep_rank) const;
 
  private:
-  void sync(std::span<const RankBatch> batches, std::span<const RankFault> faults);
-  void decide_rank(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph, const RankFault* fault);
-  bool decide_replay(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph, const RankFault* fault,
-                     RankDecision& decision);
-  void decide_eager(std::size_t dp_rank, const RankFault* fault, RankDecision& decision);
-  void spread(std::size_t dp_rank, const RankDecision& decision, std::int64_t real_tokens);
-  bool follow(std::size_t dp_rank, const RankDecision& decision, std::int64_t real_tokens);
+  // Ranks of one replica that decide alike: all of them, but where a fault sets some apart.
+  struct Part {
+    std::size_t dp_rank = 0;
+    std::size_t begin = 0, end = 0;  // EP ranks
+    RankBatch batch;
+    GraphChoice graph = GraphChoice::engine;
+    const RankFault* fault = nullptr;
+    MlpSyncResult synced;
+  };
+
+  void sync(std::span<const RankBatch> batches);
+  void decide_replica(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph, std::span<const RankFault> faults);
+  MlpSyncResult synced_alone(std::size_t dp_rank) const;
+  void decide_part(const Part& part);
+  static bool runs_work(const Part& part, const RankDecision& decision);
+  bool decide_replay(const Part& part, RankDecision& decision);
+  void decide_eager(const Part& part, RankDecision& decision);
+  void spread(const Part& part, const RankDecision& decision, std::int64_t real_tokens);
+  bool follow(const Part& part, const RankDecision& decision, std::int64_t real_tokens);
+  std::int64_t real_rows_of(const Part& part, std::size_t rank, std::int64_t rows, std::int64_t real_tokens) const;
   std::int64_t scattered_rows(std::int64_t padded_tokens, bool is_extend) const;
   std::size_t bucket_index(std::int64_t bucket) const;
-  std::span<std::int64_t> list_of(std::size_t dp_rank, const RankFault* fault);
-  std::span<const std::int64_t> list(std::size_t dp_rank) const {
-    return {&lists_[list_owner_[dp_rank] * dp_ranks_], list_sizes_[dp_rank]};
+  void make_list(const Part& part);
+  void share_list(const Part& part, std::size_t owner, std::size_t size);
+  std::span<std::int64_t> own_list(const Part& part) {
+    return {&lists_[part.begin * dp_ranks_], list_sizes_[part.begin]};
+  }
+  std::span<const std::int64_t> list(std::size_t ep_rank) const {
+    return {&lists_[list_owner_[ep_rank] * dp_ranks_], list_sizes_[ep_rank]};
   }
   std::int64_t width_of(ForwardMode mode, bool is_extend) const;
 
@@ -88,10 +107,10 @@ class Decider {
   };
   struct Leader {
     Kind kind;
-    std::size_t dp_rank = 0;
+    std::size_t dp_rank = 0, ep_rank = 0;
     std::size_t bucket_index = 0;
   };
-  Kind kind_of(std::size_t dp_rank, GraphChoice graph, const RankDecision& decision) const;
+  Kind kind_of(const Part& part, const RankDecision& decision) const;
 
   const Deployment& deployment_;
   std::size_t dp_ranks_;
@@ -103,11 +122,11 @@ class Decider {
   std::vector<MLPSyncBatchInfo> infos_;
   std::vector<MlpSyncResult> synced_;
   std::vector<std::int64_t> counts_, previous_counts_, logprob_counts_;
-  std::vector<std::int64_t> lists_;            // [dp, dp]: the list each rank works on, unless it follows another
-  std::vector<std::size_t> list_owner_;        // [dp]: whose list it is
+  std::vector<std::int64_t> lists_;            // [ep, dp]: the list each rank works on, unless it follows another
+  std::vector<std::size_t> list_owner_;        // [ep]: whose list it is
   std::optional<Leader> leader_;               // of this step
   std::vector<std::int64_t> original_;         // [dp]: scratch, counts before the width
-  std::vector<std::size_t> list_sizes_;        // [dp]: 0 = no list
+  std::vector<std::size_t> list_sizes_;        // [ep]: 0 = no list
   std::vector<std::int64_t> leftover_;         // see LeftoverList
   ForwardMode step_mode_ = ForwardMode::idle;  // mode of the ranks that decode
   std::vector<RankDecision> decisions_;

@@ -193,7 +193,7 @@ std::string sharing_changes_nothing(const Scenario& world, Trial& trial) {
     Decider together(*deployment), alone(*deployment);
     for (std::size_t i = 0; i < world.steps.size(); ++i) {
       const StepBatches step = step_batches(world, i);
-      const std::vector<RankFault> no_faults(step.batches.size());
+      const std::vector<RankFault> no_faults(static_cast<std::size_t>(deployment->topology.tp_size));
       const Decisions shared = together.decide(step.batches, graph);
       const Decisions own = alone.decide(step.batches, graph, no_faults);
       for (std::size_t rank = 0; rank < shared.size(); ++rank)

@@ -47,7 +47,7 @@ Cluster::Cluster(const Deployment& deployment, ClusterOptions options)
       ep_size_(static_cast<int>(deployment.topology.tp_size)),
       log_(options_.findings_per_kind) {}
 
-Result<std::unique_ptr<Cluster>> Cluster::create(const Deployment& deployment, ClusterOptions options) {
+Result<std::unique_ptr<Cluster>> Cluster::plan(const Deployment& deployment, ClusterOptions options) {
   if (!deployment.uses_flashinfer) return unusable("cluster: no fixed-geometry all-to-all is in use");
   if (!deployment.model)
     return unusable("cluster: the model's shape is not known; give experts, top_k and hidden_size");
@@ -55,13 +55,27 @@ Result<std::unique_ptr<Cluster>> Cluster::create(const Deployment& deployment, C
     return unusable(
         fmt::format("cluster: {} ranks; an all-to-all has at most {}", deployment.topology.tp_size, kMaxRanks));
   std::unique_ptr<Cluster> cluster(new Cluster(deployment, std::move(options)));
-  if (auto ok = cluster->build(); !ok) return tl::unexpected(ok.error());
+  if (auto ok = cluster->make_configs(); !ok) return tl::unexpected(ok.error());
+  if (auto ok = cluster->make_geometry(); !ok) return tl::unexpected(ok.error());
   return cluster;
+}
+
+Result<std::unique_ptr<Cluster>> Cluster::create(const Deployment& deployment, ClusterOptions options) {
+  Result<std::unique_ptr<Cluster>> cluster = plan(deployment, std::move(options));
+  if (!cluster) return cluster;
+  if (auto ok = (*cluster)->build(); !ok) return tl::unexpected(ok.error());
+  return cluster;
+}
+
+Result<void> Cluster::check(const Deployment& deployment, ClusterOptions options) {
+  if (auto planned = plan(deployment, std::move(options)); !planned) return tl::unexpected(planned.error());
+  return {};
 }
 
 // How each rank constructs its MoeAlltoAll object, faults included.
 Result<void> Cluster::make_configs() {
   const ModelShape& model = *deployment_.model;
+  max_top_k_ = limits(deployment_.generation->capacity.flashinfer).max_top_k;
   if (deployment_.max_num_tokens > kMaxCap_tokens)
     return unusable(fmt::format("max_num_tokens is {} ({}): give at most {}", deployment_.max_num_tokens,
                                 deployment_.max_num_tokens_source, kMaxCap_tokens));
@@ -92,17 +106,9 @@ Result<void> Cluster::make_configs() {
   return {};
 }
 
-Result<void> Cluster::build() {
-  const Generation& generation = *deployment_.generation;
-  max_top_k_ = limits(generation.capacity.flashinfer).max_top_k;
-  if (auto ok = make_configs(); !ok) return ok;
-  invalid_expert_id_ =
-      invalid_token_expert_id(generation.sanitize, deployment_.args.moe_runner_backend, configs_[0].num_experts);
-  const auto ranks = static_cast<std::size_t>(ep_size_);
-  rows_.resize(ranks);
-  runtime_max_.resize(ranks);
-  inputs_.resize(ranks);
-  std::int64_t memory_bytes = 0;
+// What integers say about each rank's slice, and whether all slices fit this machine.
+Result<void> Cluster::make_geometry() {
+  std::int64_t memory_bytes = 0, largest_cap = 0;
   for (const AllToAllConfig& config : configs_) {
     const std::int64_t cap = std::max<std::int64_t>(config.max_num_tokens, 0);
     const WorkspaceLayout at = make_workspace_layout(ep_size_, cap, config.max_top_k);
@@ -111,17 +117,30 @@ Result<void> Cluster::build() {
     geometry_.push_back({0, 0, config.max_num_tokens, at.payload_data, config.dispatch_bytes_per_token(),
                          config.combine_bytes_per_token(), slice_bytes});
     memory_bytes += slice_bytes;
+    largest_cap = std::max(largest_cap, cap);
   }
-  // Where every dispatch is refused there is nothing to carry.
-  const bool can_dispatch =
-      !deployment_.launch_error &&
-      std::ranges::all_of(configs_, [](const AllToAllConfig& config) { return config.max_num_tokens > 0; });
-  if (options_.fidelity == Fidelity::geometry || !can_dispatch) return {};
-  if (options_.fidelity == Fidelity::numeric && memory_bytes > kMaxMemory_bytes)
+  if (options_.fidelity == Fidelity::numeric && can_dispatch() && memory_bytes > kMaxMemory_bytes)
     return unusable(
         fmt::format("the workspaces of {} ranks take {} MiB, more than {} MiB: use --fidelity provenance, or "
                     "lower max_num_tokens (now {}) or hidden_size",
-                    ep_size_, memory_bytes >> 20, kMaxMemory_bytes >> 20, deployment_.max_num_tokens));
+                    ep_size_, memory_bytes >> 20, kMaxMemory_bytes >> 20, largest_cap));
+  return {};
+}
+
+// Where every dispatch is refused there is nothing to carry.
+bool Cluster::can_dispatch() const {
+  return !deployment_.launch_error &&
+         std::ranges::all_of(configs_, [](const AllToAllConfig& config) { return config.max_num_tokens > 0; });
+}
+
+Result<void> Cluster::build() {
+  invalid_expert_id_ = invalid_token_expert_id(deployment_.generation->sanitize, deployment_.args.moe_runner_backend,
+                                               configs_[0].num_experts);
+  const auto ranks = static_cast<std::size_t>(ep_size_);
+  rows_.resize(ranks);
+  runtime_max_.resize(ranks);
+  inputs_.resize(ranks);
+  if (options_.fidelity == Fidelity::geometry || !can_dispatch()) return {};
   SimOptions sim;
   sim.fidelity = options_.fidelity;
   sim.findings_per_kind = options_.findings_per_kind;
@@ -193,9 +212,32 @@ void Cluster::judge_sizes(StepOutcome& outcome) {
   const std::uint64_t cannot = outcome.taking_part & (outcome.geometry.refuses_dispatch | outcome.table_overflow);
   outcome.refused |= cannot;
   outcome.taking_part &= ~cannot;
+  judge_gather(outcome);
   const std::uint64_t anybody = outcome.taking_part | outcome.gathering | outcome.refused;
-  outcome.stopped = anybody != 0 && outcome.taking_part != outcome.group && outcome.gathering != outcome.group;
+  const bool together = outcome.taking_part == outcome.group || outcome.gathering == outcome.group;
+  outcome.stopped = (anybody != 0 && !together) || outcome.gather_disagreeing_rank >= 0;
   outcome.verdict = verdict_of(outcome);
+}
+
+std::vector<std::int64_t> Cluster::gather_sizes(int rank) const {
+  RankView view = deployment_.base_view(rank);
+  view.dp_global = dp_global(static_cast<std::size_t>(rank));
+  view.rows = decisions_[static_cast<std::size_t>(rank)].rows;
+  return allgather_source_sizes(view);
+}
+
+// NCCL does not compare them either: whoever expects more rows than are sent waits for ever, the others misplace them.
+void Cluster::judge_gather(StepOutcome& outcome) const {
+  int first = -1;
+  for (int r = 0; r < ep_size_; ++r) {
+    if (!has(outcome.gathering, static_cast<std::size_t>(r))) continue;
+    if (first < 0) first = r;
+    const auto list = dp_global(static_cast<std::size_t>(r)), other = dp_global(static_cast<std::size_t>(first));
+    if (r == first || (list && other && std::ranges::equal(*list, *other))) continue;
+    if (gather_sizes(r) == gather_sizes(first)) continue;
+    outcome.gather_disagreeing_rank = r;
+    return;
+  }
 }
 
 Verdict Cluster::verdict_of(const StepOutcome& outcome) const {
@@ -246,7 +288,7 @@ Result<StepOutcome> Cluster::step(const StepInput& input) {
   classify(input, outcome);
   judge_sizes(outcome);
   outcome.traffic.rows_reserved = outcome.stopped ? 0 : outcome.geometry.reserved_rows * options_.layers;
-  if (outcome.gathering == outcome.group) count_gather(outcome);
+  if (outcome.gathering == outcome.group && !outcome.stopped) count_gather(outcome);
   const bool runs = alltoall_ != nullptr && !outcome.stopped && outcome.taking_part != 0;
   if (runs) {
     if (auto ok = run_layers(input, outcome); !ok) return tl::unexpected(ok.error());
@@ -328,7 +370,13 @@ Result<void> Cluster::run_layer(int layer, std::uint64_t dead, StepOutcome& outc
   if (auto ok = alltoall_->experts(kClusterPayloads); !ok) return ok;
   if (auto ok = alltoall_->combine(runtime_max_, outputs_); !ok) return ok;
   if (options_.mirror != nullptr) options_.mirror->combined(mirrored(layer, dead, outcome), *alltoall_, outputs_);
+  report_progress(layer, 0);
   return options_.fidelity == Fidelity::numeric ? judge_outputs(layer, dead, outcome) : Result<void>{};
+}
+
+void Cluster::report_progress(int layer, int ranks_judged) const {
+  const std::int64_t parts = options_.layers * (ep_size_ + 1);
+  if (options_.progress) options_.progress(layer * (ep_size_ + 1) + 1 + ranks_judged, parts);
 }
 
 Result<void> Cluster::judge_outputs(int layer, std::uint64_t dead, StepOutcome& outcome) {
@@ -359,6 +407,7 @@ Result<void> Cluster::judge_outputs(int layer, std::uint64_t dead, StepOutcome& 
         judge_output(config(r).combine_type, own, *reference, config(r).hidden_size, tolerance, where, log_);
     if (!bad) return tl::unexpected(bad.error());
     outcome.bad_tokens += *bad;
+    report_progress(layer, r + 1);
   }
   return {};
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,13 +43,15 @@ struct ClusterOptions {
   std::vector<Fault> construction_faults;  // of the kinds that is_construction_fault() names; others are ignored
   std::int64_t findings_per_kind = 16;     // kept of each step; all are counted
   ClusterMirror* mirror = nullptr;         // told of all calls; outlives the cluster
+  // Called within a step that moves rows, as its parts get done; may be empty.
+  std::function<void(std::int64_t part, std::int64_t parts)> progress;
 };
 
 // One iteration of the scheduler.
 struct StepInput {
   std::span<const RankBatch> batches = {};  // one a data-parallel rank
   GraphChoice graph = GraphChoice::engine;
-  std::span<const RankFault> faults = {};  // none, or one a data-parallel rank
+  std::span<const RankFault> faults = {};  // none, or one an expert-parallel rank
   // Expert-parallel ranks, by bit: `absent` make no call, and their peers wait for them unless they know (`masked`).
   std::uint64_t absent = 0;
   std::uint64_t masked = 0;
@@ -66,6 +69,7 @@ struct StepOutcome {
   std::uint64_t refused = 0;         // an assertion or host check of SGLang or FlashInfer raises
   std::uint64_t over_capacity = 0;   // of these: because R is above the cap
   std::uint64_t table_overflow = 0;  // of these: more rows than the top-k tables hold
+  int gather_disagreeing_rank = -1;  // the first whose sizes of the all-gatherv differ from those of the first rank in it
   GeometryVerdict geometry;          // of taking_part and over_capacity
   std::int64_t bad_tokens = 0;       // numeric fidelity: outputs that differ from the oracle, over all layers
   Traffic traffic;                   // all layers; counted from provenance fidelity on, but for rows_reserved
@@ -77,6 +81,8 @@ class Cluster {
   // deployment of more than kMaxRanks ranks, and a workspace too large for the fidelity. `deployment` outlives the
   // cluster.
   static Result<std::unique_ptr<Cluster>> create(const Deployment& deployment, ClusterOptions options);
+  // Whether create() would take it, without allocating what it allocates.
+  static Result<void> check(const Deployment& deployment, ClusterOptions options);
 
   // Allocates nothing at geometry fidelity unless a rank raises. At the others, after a step that stopped call reset().
   // Errors: bad_input for a step too large to carry.
@@ -86,9 +92,11 @@ class Cluster {
 
   // --- of the last step
   std::span<const RankDecision> decisions() const { return decisions_; }  // one an expert-parallel rank
-  std::optional<std::span<const std::int64_t>> dp_global(std::size_t dp_rank) const {
-    return decider_->dp_global(dp_rank);
+  std::optional<std::span<const std::int64_t>> dp_global(std::size_t ep_rank) const {
+    return decider_->dp_global(ep_rank);
   }
+  // Of a rank in the all-gatherv: the rows that it expects of every rank.
+  std::vector<std::int64_t> gather_sizes(int rank) const;
   // What the bytes showed: rows and outputs. Sizes, refusals and missing ranks are in the outcome, see step_findings().
   const FindingLog& log() const { return log_; }
   // Tokens of this rank in the last layer whose rows were not all read back as sent; see SimAllToAll::tainted().
@@ -105,10 +113,14 @@ class Cluster {
  private:
   Cluster(const Deployment& deployment, ClusterOptions options);
 
-  Result<void> build();
+  static Result<std::unique_ptr<Cluster>> plan(const Deployment& deployment, ClusterOptions options);
   Result<void> make_configs();
+  Result<void> make_geometry();
+  bool can_dispatch() const;
+  Result<void> build();
   void classify(const StepInput& input, StepOutcome& outcome);
   void judge_sizes(StepOutcome& outcome);
+  void judge_gather(StepOutcome& outcome) const;
   Verdict verdict_of(const StepOutcome& outcome) const;
   Phase phase_now() const;
   void count_gather(StepOutcome& outcome) const;
@@ -120,6 +132,7 @@ class Cluster {
   Result<void> run_layer(int layer, std::uint64_t dead, StepOutcome& outcome);
   Result<void> judge_outputs(int layer, std::uint64_t dead, StepOutcome& outcome);
   void keep_row_findings();
+  void report_progress(int layer, int ranks_judged) const;
 
   const Deployment& deployment_;
   ClusterOptions options_;

@@ -1,6 +1,8 @@
 // What the sizes of a step say, in words. Nothing is decided here.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/check_explain.h"
 #include "sim/cluster.h"
 
@@ -45,6 +47,7 @@ class StepFindings {
     if (outcome_.group == 0) return {};
     const GeometryVerdict& geometry = outcome_.geometry;
     if (!geometry.same_r || !geometry.same_layout) disagreement();
+    if (outcome_.gather_disagreeing_rank >= 0) gather_disagreement();
     if (outcome_.over_capacity != 0) over_capacity();
     if ((geometry.refuses_combine & outcome_.taking_part) != 0) refused_combine();
     if (((geometry.receive_overflow & outcome_.taking_part) | outcome_.table_overflow) != 0) overflow();
@@ -92,6 +95,22 @@ class StepFindings {
       found.message = "geometry_disagreement: " + explained.message;
       found.fix = explained.fix;
     }
+    findings_.push_back(std::move(found));
+  }
+
+  void gather_disagreement() {
+    const int rank = outcome_.gather_disagreeing_rank, first = first_rank(outcome_.gathering);
+    const std::vector<std::int64_t> own = cluster_.gather_sizes(rank), other = cluster_.gather_sizes(first);
+    const auto differs = std::ranges::mismatch(own, other);
+    Finding found = make(FindingKind::geometry_disagreement, Severity::error, rank);
+    found.peer = first;
+    found.value = *differs.in1;
+    found.limit = *differs.in2;
+    found.subject = "source sizes of the all-gatherv";
+    found.message = fmt::format(
+        "geometry_disagreement: ranks derive different sizes of the prefill all-gatherv: of rank {} rank {} expects {} "
+        "rows and rank {} {}; a rank that expects more than is sent waits for ever, the others misplace rows",
+        differs.in1 - own.begin(), rank, found.value, first, found.limit);
     findings_.push_back(std::move(found));
   }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/fault_plan.h"
+
 namespace a2asim {
 namespace {
 
@@ -15,91 +17,6 @@ Verdict graver(Verdict a, Verdict b) {
   for (const Verdict verdict : order)
     if (a == verdict || b == verdict) return verdict;
   return a;
-}
-
-// The faults of a scenario, step by step. `ranks_per_replica`: faults name expert-parallel ranks, decisions are made by
-// data-parallel ranks.
-class FaultPlan {
- public:
-  FaultPlan(const Scenario& scenario, std::size_t dp_ranks, std::size_t ranks_per_replica)
-      : scenario_(scenario), dp_ranks_(dp_ranks), ranks_per_replica_(static_cast<std::int64_t>(ranks_per_replica)) {}
-
-  // Fills everything of `input` but its graph choice, for a step of the file.
-  void apply(std::int64_t step, const Step& wanted, StepInput& input) {
-    batches_.clear();
-    for (std::size_t dp = 0; dp < dp_ranks_; ++dp) batches_.push_back({wanted.mode_of(dp), wanted.tokens[dp]});
-    faults_.assign(dp_ranks_, RankFault{});
-    input.absent = input.masked = 0;
-    bool any = false;
-    for (const Fault& fault : scenario_.faults) {
-      if (is_construction_fault(fault.kind)) continue;
-      const bool lasts = fault.kind == FaultKind::dead_rank;
-      if (fault.step != step && !(lasts && fault.step < step)) continue;
-      any = add(fault, input) || any;
-    }
-    input.batches = batches_;
-    input.faults = any ? std::span<const RankFault>(faults_) : std::span<const RankFault>{};
-  }
-
- private:
-  // True when it changes a decision.
-  bool add(const Fault& fault, StepInput& input) {
-    const std::int64_t rank = fault.rank.value_or(0);
-    const auto dp = static_cast<std::size_t>(rank / ranks_per_replica_);
-    switch (fault.kind) {
-      case FaultKind::skip_rank:
-        input.absent |= bit_of(rank);
-        return false;
-      case FaultKind::dead_rank:
-        input.absent |= bit_of(rank);
-        if (fault.masked) {
-          input.masked |= bit_of(rank);
-          batches_[dp] = {};  // kDeadRankSyncInfo: the scheduler counts it as idle
-        }
-        return false;
-      case FaultKind::skip_all_gather:
-        for_ranks(fault, [](RankFault& own) { own.skip_all_gather = true; });
-        return true;
-      case FaultKind::stale_counts:
-        faults_[dp].stale_counts = true;
-        return true;
-      case FaultKind::wrong_mode:
-        faults_[dp].mode = fault.mode;
-        return true;
-      case FaultKind::replay_rank:
-        for (std::size_t other = 0; other < dp_ranks_; ++other)
-          if (!faults_[other].replay || other == dp) faults_[other].replay = other == dp;
-        return true;
-      case FaultKind::corrupt_count:
-        for_ranks(fault, [&](RankFault& own) {
-          own.corrupt_source = fault.source;
-          own.corrupt_value = fault.value;
-        });
-        return true;
-      case FaultKind::max_num_tokens:
-      case FaultKind::payload_bytes:
-        return false;
-    }
-    return false;
-  }
-
-  template <class Change>
-  void for_ranks(const Fault& fault, Change change) {
-    if (fault.rank)
-      change(faults_[static_cast<std::size_t>(*fault.rank / ranks_per_replica_)]);
-    else
-      std::ranges::for_each(faults_, change);
-  }
-
-  const Scenario& scenario_;
-  std::size_t dp_ranks_;
-  std::int64_t ranks_per_replica_;
-  std::vector<RankBatch> batches_;
-  std::vector<RankFault> faults_;
-};
-
-GraphChoice choice_of(const std::optional<bool>& graph) {
-  return !graph ? GraphChoice::engine : *graph ? GraphChoice::replay : GraphChoice::eager;
 }
 
 ClusterOptions cluster_options(const Scenario& scenario, const ReplayOptions& options) {
@@ -116,14 +33,25 @@ ClusterOptions cluster_options(const Scenario& scenario, const ReplayOptions& op
   return out;
 }
 
+// Of a cluster that cannot be built: the fault that by itself is the reason, if it is one.
+Position culprit(const Deployment& deployment, ClusterOptions options) {
+  const std::vector<Fault> faults = std::move(options.construction_faults);
+  options.construction_faults.clear();
+  if (!Cluster::check(deployment, options)) return {};
+  for (const Fault& fault : faults) {
+    options.construction_faults = {fault};
+    if (!Cluster::check(deployment, options)) return fault.at;
+  }
+  return {};
+}
+
 ReplayedStep record(const Cluster& cluster, const StepInput& input, const StepOutcome& outcome) {
   ReplayedStep step;
   step.outcome = outcome;
   step.batches.assign(input.batches.begin(), input.batches.end());
-  for (int r = 0; r < cluster.ep_size(); ++r)
+  for (int r = 0; r < cluster.ep_size(); ++r) {
     step.ranks.push_back({cluster.decisions()[static_cast<std::size_t>(r)], (outcome.taking_part & bit_of(r)) != 0});
-  for (std::size_t dp = 0; dp < input.batches.size(); ++dp) {
-    const auto list = cluster.dp_global(dp);
+    const auto list = cluster.dp_global(static_cast<std::size_t>(r));
     step.lists.push_back(list ? std::optional(std::vector<std::int64_t>(list->begin(), list->end())) : std::nullopt);
   }
   step.findings = step_findings(cluster, input, outcome);
@@ -178,9 +106,7 @@ class Run {
         options_(options),
         cluster_(cluster),
         report_(report),
-        plan_(scenario, static_cast<std::size_t>(cluster.deployment().topology.attn_dp_size),
-              static_cast<std::size_t>(cluster.deployment().topology.attn_tp_size *
-                                       cluster.deployment().topology.attn_cp_size)) {}
+        plan_(scenario, cluster.deployment().topology) {}
 
   Result<void> all() {
     for (const Step& wanted : scenario_.steps) {
@@ -196,10 +122,13 @@ class Run {
  private:
   Result<bool> one(const Step& wanted) {
     StepInput input;
-    input.graph = choice_of(wanted.graph);
     plan_.apply(report_.steps_run, wanted, input);
     const Result<StepOutcome> outcome = cluster_.step(input);
-    if (!outcome) return tl::unexpected(outcome.error());
+    if (!outcome)
+      return scenario_error(report_.file, {}, fmt::format("step {}: {}", report_.steps_run, outcome.error().message));
+    if (auto ok = plan_.check_replays(report_.file, report_.steps_run, wanted, input, cluster_); !ok)
+      return tl::unexpected(ok.error());
+    note_lost(input, *outcome);
     cluster_.add_to(digest_, *outcome);
     add(report_.traffic, outcome->traffic);
     report_.bad_tokens += outcome->bad_tokens;
@@ -210,12 +139,23 @@ class Run {
     const auto kept = static_cast<std::int64_t>(report_.steps.size()) * cluster_.ep_size();
     if (kept < options_.kept_rank_steps) report_.steps.push_back(std::move(step));
     ++report_.steps_run;
-    if (options_.progress) options_.progress(report_.steps_run, report_.num_steps);
+    if (options_.progress) options_.progress({report_.steps_run, report_.num_steps});
     return !outcome->stopped;
+  }
+
+  void note_lost(const StepInput& input, const StepOutcome& outcome) {
+    if (FaultPlan::lost_work(input, outcome) == 0) return;
+    if (steps_lost_++ == 0) first_lost_ = outcome.step;
   }
 
   Result<void> finish() {
     report_.digest = digest_.value();
+    if (steps_lost_ == 1)
+      report_.notes.push_back(
+          fmt::format("step {}: every rank with work skips it; what it had to do is lost", first_lost_));
+    if (steps_lost_ > 1)
+      report_.notes.push_back(fmt::format("step {} and {} later: every rank skips them; what they had to do is lost",
+                                          first_lost_, steps_lost_ - 1));
     return {};
   }
 
@@ -225,6 +165,7 @@ class Run {
   ReplayReport& report_;
   FaultPlan plan_;
   Digest digest_;
+  std::int64_t steps_lost_ = 0, first_lost_ = 0;
 };
 
 void describe_cluster(const Cluster& cluster, ReplayReport& report) {
@@ -278,13 +219,17 @@ Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, con
                                                     : fmt::format("more than {} ranks", kMaxRanks);
     return report;
   }
-  Result<std::unique_ptr<Cluster>> cluster = Cluster::create(*deployed->deployment, cluster_options(scenario, options));
-  if (!cluster) return scenario_error(file, {}, cluster.error().message);
+  ClusterOptions with = cluster_options(scenario, options);
+  if (options.progress)
+    with.progress = [&](std::int64_t part, std::int64_t parts) {
+      options.progress({report.steps_run, report.num_steps, part, parts});
+    };
+  Result<std::unique_ptr<Cluster>> cluster = Cluster::create(*deployed->deployment, with);
+  if (!cluster) return scenario_error(file, culprit(*deployed->deployment, with), cluster.error().message);
   describe_cluster(**cluster, report);
   if (report.fidelity != options.fidelity)
     report.notes.push_back("a rank built with other payload bytes cannot compute: run at provenance fidelity");
-  if (auto ok = Run(scenario, options, **cluster, report).all(); !ok)
-    return scenario_error(file, {}, fmt::format("step {}: {}", report.steps_run, ok.error().message));
+  if (auto ok = Run(scenario, options, **cluster, report).all(); !ok) return tl::unexpected(ok.error());
   return report;
 }
 

@@ -16,6 +16,12 @@
 
 namespace a2asim {
 
+// How far a run is. Within a step so many of its parts are done; after a step both are 0.
+struct ReplayProgress {
+  std::int64_t steps_done = 0, steps = 0;
+  std::int64_t part = 0, parts = 0;
+};
+
 struct ReplayOptions {
   Fidelity fidelity = Fidelity::numeric;
   std::string sglang;                   // generation to run; empty: the scenario's own
@@ -24,8 +30,8 @@ struct ReplayOptions {
   std::int64_t findings_per_kind = 64;  // kept of each step
   // Steps of a report are kept as long as they fit: so many ranks times steps. The others only count.
   std::int64_t kept_rank_steps = 200'000;
-  std::function<void(std::int64_t done, std::int64_t steps)> progress;  // after each step; may be empty
-  ClusterMirror* mirror = nullptr;                                      // see cluster_mirror.h
+  std::function<void(const ReplayProgress&)> progress;  // often: after each step, and within long ones; may be empty
+  ClusterMirror* mirror = nullptr;                      // see cluster_mirror.h
 };
 
 // What one expert-parallel rank knew and did.
@@ -38,6 +44,10 @@ struct ReplayedRank {
       return std::nullopt;
     return decision.sizing.runtime_max_tokens_per_rank;
   }
+  std::optional<SizingBranch> branch() const {  // nothing: it took none, or raised before the rule answered
+    if (!decision.participates || (decision.raised && !decision.exceeds_cap)) return std::nullopt;
+    return decision.sizing.branch;
+  }
 };
 
 struct ReplayedStep {
@@ -45,7 +55,7 @@ struct ReplayedStep {
   std::vector<RankBatch> batches;   // one a data-parallel rank
   std::vector<ReplayedRank> ranks;  // one an expert-parallel rank
   std::vector<std::optional<std::vector<std::int64_t>>>
-      lists;                                            // the token list that each data-parallel rank's rule saw
+      lists;                                            // the token list that each expert-parallel rank's rule saw
   std::vector<Finding> findings;                        // causes first
   std::array<std::int64_t, kFindingKinds> counts = {};  // all of them, also those not kept
   bool is_bad() const;                                  // a verdict other than agrees, or a finding of severity error

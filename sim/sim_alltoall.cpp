@@ -12,9 +12,9 @@ namespace a2asim {
 namespace {
 
 std::int64_t resident_bytes(const AllToAllConfig& config, Fidelity fidelity) {
-  if (fidelity == Fidelity::numeric) return config.workspace_bytes();
-  // Counters and flags are real at every fidelity; the top-k tables where there is a routing to put there.
-  return fidelity == Fidelity::provenance ? config.layout().payload_data : config.layout().topk_target_ranks;
+  // Counters and flags are real at every fidelity; only bytes are summed by the top-k tables, whose reservation may be
+  // larger than the machine.
+  return fidelity == Fidelity::numeric ? config.workspace_bytes() : config.layout().topk_target_ranks;
 }
 
 std::vector<SymmetricMemory::Size> memory_sizes(const std::vector<AllToAllConfig>& configs, Fidelity fidelity) {

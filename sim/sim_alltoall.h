@@ -220,6 +220,7 @@ class SimAllToAll final : public AllToAll {
   std::vector<RankGeometry> rank_geometry_;
   std::vector<Shadow::Run> runs_;               // scratch
   std::vector<std::int32_t> routed_tokens_;     // scratch of route
+  std::vector<std::int32_t> routed_tables_;     // likewise: the top-k tables where nobody reads them
   std::vector<float> scratch_;                  // scratch of network_row
   std::vector<std::vector<GraphNode>> graphs_;  // [graph][rank]
   const ExpertNetwork* network_ = nullptr;

@@ -183,8 +183,10 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
   Rank& rank = rank_at(r);
   const int top_k = rank.config.top_k;
   const std::int64_t entries = rank.tokens * top_k;
-  std::int32_t* targets = memory_.words(r, rank.at.topk_target_ranks, entries);
-  std::int32_t* slots = memory_.words(r, rank.at.topk_send_indices, entries);
+  std::vector<std::int32_t>& scratch = routed_tables_;
+  if (!is_numeric() && std::ssize(scratch) < 2 * entries) scratch.resize(static_cast<std::size_t>(2 * entries));
+  std::int32_t* targets = is_numeric() ? memory_.words(r, rank.at.topk_target_ranks, entries) : scratch.data();
+  std::int32_t* slots = is_numeric() ? memory_.words(r, rank.at.topk_send_indices, entries) : targets + entries;
   std::array<std::int32_t, kMaxRanks> sent = {};
   std::array<std::int32_t*, kMaxRanks> tokens = {};
   // By destination and slot; one more than there can be, and an odd number of cache lines apart, because lists that

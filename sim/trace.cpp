@@ -53,7 +53,7 @@ class Tracer {
       if (!decision.participates) continue;
       Json args = {{"step", step.outcome.step},
                    {"mode", name(decision.mode)},
-                   {"branch", text(decision.sizing.branch)},
+                   {"branch", rank.branch() ? Json(text(*rank.branch())) : Json(nullptr)},
                    {"rows", decision.rows},
                    {"path", decision.replay ? "graph" : "eager"}};
       if (const auto size = rank.runtime_max()) args["runtime_max_tokens_per_rank"] = *size;

@@ -69,7 +69,8 @@ void check_equal(const RankDecision& a, const RankDecision& b) {
 
 void check_steps(const Deployment& deployment) {
   const auto ranks = static_cast<std::size_t>(deployment.topology.attn_dp_size);
-  const std::vector<RankFault> no_fault(ranks);  // nothing goes wrong, but every rank works by itself
+  const auto ep_ranks = static_cast<std::size_t>(deployment.topology.tp_size);
+  const std::vector<RankFault> no_fault(ep_ranks);  // nothing goes wrong, but every rank works by itself
   Decider sharing(deployment), alone(deployment);
   Random random(5);
   for (int step = 0; step < 60; ++step) {
@@ -80,7 +81,7 @@ void check_steps(const Deployment& deployment) {
     const auto own = alone.decide(batches, graph, no_fault);
     REQUIRE(shared.size() == own.size());
     for (std::size_t r = 0; r < shared.size(); ++r) check_equal(shared[r], own[r]);
-    for (std::size_t r = 0; r < ranks; ++r) {
+    for (std::size_t r = 0; r < ep_ranks; ++r) {
       const auto list = sharing.dp_global(r), own_list = alone.dp_global(r);
       REQUIRE(list.has_value() == own_list.has_value());
       if (list) CHECK(std::vector(list->begin(), list->end()) == std::vector(own_list->begin(), own_list->end()));

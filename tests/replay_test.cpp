@@ -228,15 +228,34 @@ TEST_CASE("replay: more steps than a report keeps are counted all the same") {
   options.fidelity = Fidelity::geometry;
   options.kept_rank_steps = 40;
   std::int64_t seen = 0;
-  options.progress = [&](std::int64_t done, std::int64_t steps) {
-    CHECK(steps == 500);
-    seen = done;
+  options.progress = [&](const ReplayProgress& progress) {
+    CHECK(progress.steps == 500);
+    seen = progress.steps_done;
   };
   const ReplayReport report = run(scenario, options);
   CHECK(report.steps_run == 500);
   CHECK(report.steps.size() == 10);
   CHECK(count(report, FindingKind::wasted) == 500);
   CHECK(seen == 500);
+}
+
+TEST_CASE("replay: a long step says how far it is") {
+  Scenario scenario = load("fault_in_replica");
+  scenario.faults.clear();
+  scenario.steps.resize(1);
+  scenario.model.layers = 2;
+  std::vector<std::int64_t> parts;
+  ReplayOptions options;
+  options.progress = [&](const ReplayProgress& progress) {
+    if (progress.parts == 0) return;
+    CHECK(progress.parts == 18);  // of each layer the rows, then the outputs of eight ranks
+    CHECK(progress.steps_done == 0);
+    parts.push_back(progress.part);
+  };
+  run(scenario, options);
+  CHECK(std::ranges::is_sorted(parts));
+  CHECK(parts.size() > 10);
+  CHECK(parts.back() <= 18);
 }
 
 TEST_CASE("trace: one named track a rank, complete events that do not overlap") {

@@ -9,6 +9,8 @@ set(scenarios
   fault_corrupt_count
   fault_dead_rank
   fault_dead_rank_masked
+  fault_gather_sizes
+  fault_in_replica
   fault_max_num_tokens
   fault_missing_rank
   fault_mixed_replay

@@ -14,6 +14,7 @@
 #include "tools/commands.h"
 #include "tools/input.h"
 #include "tools/json_document.h"
+#include "tools/progress_line.h"
 #include "tools/replay_formats.h"
 #include "tools/report/replay_page.h"
 #include "tools/rule_process.h"
@@ -21,8 +22,6 @@
 
 namespace a2asim {
 namespace {
-
-constexpr std::int64_t kProgressRankSteps = 20'000;  // shorter runs end before anybody looks
 
 constexpr const char* kFooter =
     R"(A scenario names a deployment, a list of scheduler steps and faults; sim/scenarios/ has one for every known defect.
@@ -71,15 +70,14 @@ Result<ReplayOptions> replay_options(const Options& options) {
   return out;
 }
 
-// One line on the terminal, rewritten; nothing is left of it. Of one file: short runs end before anybody looks.
-std::function<void(std::int64_t, std::int64_t)> progress_on(Io& io, const std::string& file) {
-  return [&io, file](std::int64_t done, std::int64_t steps) {
-    if (steps < kProgressRankSteps / 64 || (done % std::max<std::int64_t>(steps / 100, 1) != 0 && done != steps))
-      return;
-    if (done == steps)
-      io.err << "\r\x1b[K" << std::flush;
-    else
-      io.err << fmt::format("\r{}: step {} of {}", cut(one_line(file), 50), done, steps) << std::flush;
+// Of one file: the steps that are done, and how far the one in progress is.
+void show_progress(ReplayOptions& options, ProgressLine& line, const std::string& file) {
+  options.progress = [&line, name = cut(one_line(file), 50)](const ReplayProgress& progress) {
+    line.show([&] {
+      const std::string part =
+          progress.parts == 0 ? "" : fmt::format(", {} % of the next", 100 * progress.part / progress.parts);
+      return fmt::format("{}: {} of {} steps{}", name, progress.steps_done, progress.steps, part);
+    });
   };
 }
 
@@ -96,7 +94,8 @@ Result<ReplayForPage> replay_file(const std::string& file, const ReplayOptions& 
 // In the order of the files, whichever thread ran which; of several that cannot be used, the first is named.
 Result<std::vector<ReplayForPage>> replay_files(const Options& options, ReplayOptions with, int threads, Io& io) {
   const std::size_t count = options.files.size();
-  if (io.err_is_terminal && count == 1) with.progress = progress_on(io, options.files.front());
+  ProgressLine line(io.err);
+  if (io.err_is_terminal && count == 1) show_progress(with, line, options.files.front());
   const std::int64_t share_bytes = kDrawingLimit_bytes / static_cast<std::int64_t>(count);
   const std::int64_t drawing_bytes = options.report ? std::max<std::int64_t>(share_bytes, 1) : 0;
   std::vector<std::optional<Result<ReplayForPage>>> found(count);

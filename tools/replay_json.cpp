@@ -80,12 +80,25 @@ std::int64_t bytes_wasted(const ReplayReport& report, const Traffic& traffic) {
   return traffic.wasted_rows() * (report.dispatch_bytes_per_token + report.combine_bytes_per_token);
 }
 
+// Null unless a fault made ranks of one replica see different lists: then one entry a rank.
+Json rank_views_as_json(const ReplayedStep& step) {
+  const std::size_t ranks_per_replica = step.ranks.size() / step.batches.size();
+  bool differ = false;
+  for (std::size_t r = 0; r < step.lists.size(); ++r)
+    differ = differ || step.lists[r] != step.lists[r - r % ranks_per_replica];
+  if (!differ) return nullptr;
+  Json views = Json::array();
+  for (const auto& list : step.lists) views.push_back(or_null(list));
+  return views;
+}
+
 Json step_as_json(const ReplayReport& report, const ReplayedStep& step) {
+  const std::size_t ranks_per_replica = step.ranks.size() / step.batches.size();
   Json modes = Json::array(), tokens = Json::array(), lists = Json::array();
   for (std::size_t dp = 0; dp < step.batches.size(); ++dp) {
     modes.push_back(name(step.batches[dp].mode));
     tokens.push_back(step.batches[dp].count);
-    lists.push_back(or_null(step.lists[dp]));
+    lists.push_back(or_null(step.lists[dp * ranks_per_replica]));
   }
   Json sizes = Json::array(), rows = Json::array(), branches = Json::array(), paths = Json::array(),
        raised = Json::array();
@@ -93,7 +106,8 @@ Json step_as_json(const ReplayReport& report, const ReplayedStep& step) {
     const RankDecision& decision = rank.decision;
     sizes.push_back(or_null(rank.runtime_max()));
     rows.push_back(decision.rows);
-    branches.push_back(decision.participates ? Json(id(decision.sizing.branch)) : Json(nullptr));
+    const auto branch = rank.branch();
+    branches.push_back(branch ? Json(id(*branch)) : Json(nullptr));
     paths.push_back(!decision.participates ? "none" : decision.replay ? "graph" : "eager");
     raised.push_back(decision.raised
                          ? Json(fmt::format("{}: {}", name(decision.raised->kind), decision.raised->message))
@@ -110,6 +124,7 @@ Json step_as_json(const ReplayReport& report, const ReplayedStep& step) {
           {"modes", std::move(modes)},
           {"tokens", std::move(tokens)},
           {"views", std::move(lists)},
+          {"rank_views", rank_views_as_json(step)},
           {"runtime_max_tokens_per_rank", std::move(sizes)},
           {"rows", std::move(rows)},
           {"branches", std::move(branches)},

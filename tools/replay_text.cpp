@@ -61,6 +61,12 @@ std::string size_of(const ReplayedRank& rank) {
   return size ? std::to_string(*size) : rank.decision.raised ? std::string(name(rank.decision.raised->kind)) : "-";
 }
 
+std::string branch_of(const ReplayedRank& rank) {
+  if (!rank.decision.participates) return "takes no part";
+  const auto branch = rank.branch();
+  return branch ? std::string(text(*branch)) : "-";
+}
+
 void add_bad_tokens(Lines& lines, const ReplayedStep& step, const ReplayTextStyle& style) {
   std::string tokens;
   std::size_t named = 0;
@@ -187,14 +193,13 @@ std::vector<RankGroup> rank_groups(const ReplayedStep& step) {
   for (std::size_t r = 0; r < step.ranks.size(); ++r) {
     const std::size_t dp = r / stride;
     const RankDecision& decision = step.ranks[r].decision;
-    std::vector<std::string> cells = {
-        std::string(name(decision.participates ? decision.mode : step.batches[dp].mode)),
-        std::to_string(step.batches[dp].count),
-        step.lists[dp] ? cut(numbers(*step.lists[dp]), 30) : "none",
-        path_of(decision),
-        rows_of(decision),
-        size_of(step.ranks[r]),
-        decision.participates ? std::string(text(decision.sizing.branch)) : "takes no part"};
+    std::vector<std::string> cells = {std::string(name(decision.participates ? decision.mode : step.batches[dp].mode)),
+                                      std::to_string(step.batches[dp].count),
+                                      step.lists[r] ? cut(numbers(*step.lists[r]), 30) : "none",
+                                      path_of(decision),
+                                      rows_of(decision),
+                                      size_of(step.ranks[r]),
+                                      branch_of(step.ranks[r])};
     const auto same = std::ranges::find(groups, cells, &RankGroup::cells);
     if (same == groups.end())
       groups.push_back({std::move(cells), {r}});
@@ -227,6 +232,9 @@ std::string_view verdict_in_words(const ReplayReport& report) {
       return report.first_bad_step ? "sizes agree, and yet something is wrong"
                                    : "all ranks derive the same size in every step, and it fits";
     case Verdict::disagrees:
+      if (std::ranges::any_of(report.steps,
+                              [](const ReplayedStep& step) { return step.outcome.gather_disagreeing_rank >= 0; }))
+        return "ranks derive different sizes of the all-gatherv of a prefill step";
       return report.counts[static_cast<std::size_t>(FindingKind::geometry_disagreement)] > 0
                  ? "ranks derive different sizes of the all-to-all"
                  : "some ranks wait for ever for others";

@@ -63,8 +63,7 @@ std::int64_t count_of(const ReplayedStep& step, FindingKind kind) {
 bool sizes_differ(const ReplayedStep& step) { return !step.outcome.geometry.same_r; }
 
 std::string knowledge_words(const ReplayedStep& step, std::size_t rank) {
-  const std::size_t dp = rank / (step.ranks.size() / step.batches.size());
-  const auto& list = step.lists[dp];
+  const auto& list = step.lists[rank];
   if (!list) return "knows no numbers of others";
   if (list->size() == 1 && step.batches.size() > 1)
     return fmt::format("knows only its own number of rows, {}{}", list->front(),
@@ -102,7 +101,8 @@ std::string who_knew_what(const ReplayedStep& step) {
                : std::string("derives no <var>R</var>");
     const bool has_dummy = decision.participates && !decision.replay && decision.sizing.has_dummy_token;
     const std::string dummy = has_dummy ? " for one dummy row" : "";
-    const std::string why = decision.participates ? fmt::format(" ({})", html_text(text(decision.sizing.branch))) : "";
+    const auto branch = step.ranks[rank].branch();
+    const std::string why = branch ? fmt::format(" ({})", html_text(text(*branch))) : "";
     out += fmt::format("<li>{} {}, {}, and {}{}{}.</li>\n", rank_words(groups[i].ranks), work_words(step, rank),
                        knowledge_words(step, rank), chose, dummy, why);
   }
