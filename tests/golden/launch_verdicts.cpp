@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "model/check.h"
 #include "model/launch_command.h"
@@ -49,6 +50,16 @@ json disagreeing_phases(const CheckReport& report) {
   return phases;
 }
 
+// What the row may hold; witness and what follows explain it and are not compared.
+constexpr std::array<std::string_view, 11> kKnownKeys = {"verdict", "accept", "phases", "max_num_tokens", "workspace_bytes_per_rank", "witness",
+                                   "why",     "at",     "request_bound", "chunk", "require_mlp_tp_gather"};
+
+std::optional<std::string> unknown_key(const json& out) {
+  for (const auto& [key, value] : out.items())
+    if (std::ranges::find(kKnownKeys, key) == kKnownKeys.end()) return key;
+  return std::nullopt;
+}
+
 bool contains(const json& list, const json& value) { return std::find(list.begin(), list.end(), value) != list.end(); }
 
 }  // namespace
@@ -69,6 +80,7 @@ std::optional<std::string> mismatch_launch_verdicts(const json& ours, const json
   if (ours.contains("error")) return "ours cannot use the command: " + ours.at("error").get<std::string>();
   const json& out = row.at("out");
   const json& mine = ours.at("out");
+  if (const auto key = unknown_key(out)) return fmt::format("field \"{}\" of \"out\" is unknown", *key);
   const json accept = out.contains("accept") ? out.at("accept") : json::array({out.at("verdict")});
   if (!contains(accept, mine.at("verdict")))
     return fmt::format("verdict {} where the row has {}: {}", mine.at("verdict").dump(), accept.dump(),
