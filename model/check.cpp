@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "model/capacity_mend.h"
 #include "model/check_explain.h"
 #include "model/check_search.h"
 #include "model/static_caps.h"
@@ -139,6 +141,7 @@ void check_static(const Deployment& deployment, CheckReport& report) {
       finding.id = name(FindingKind::over_capacity);
       finding.severity = Severity::error;
       finding.consequence = row_of(inputs.backend).above_cap;
+      finding.needed_tokens_per_rank = item.tokens_per_rank.value_or(0);
       if (item.tokens_per_rank)
         finding.chain.push_back(fmt::format("{} tokens a rank against {} = {}", *item.tokens_per_rank,
                                             row_of(inputs.backend).env, item.cap));
@@ -162,9 +165,7 @@ Verdict verdict_of(const CheckReport& report) {
   return has(name(FindingKind::over_capacity)) ? Verdict::over_capacity : Verdict::agrees;
 }
 
-}  // namespace
-
-CheckReport check_deployment(const Deployment& deployment) {
+CheckReport judge(const Deployment& deployment) {
   CheckReport report;
   report.generation = deployment.generation;
   report.backend = deployment.args.moe_a2a_backend;
@@ -185,6 +186,26 @@ CheckReport check_deployment(const Deployment& deployment) {
   report.verdict = verdict_of(report);
   if (report.verdict == Verdict::agrees && !deployment.uses_flashinfer && !deployment.has_static_cap)
     report.verdict = Verdict::out_of_scope;
+  return report;
+}
+
+// The same mends for all phases: who follows any of these fixes has nothing above the cap left.
+void offer_capacity_mends(const Deployment& deployment, CheckReport& report) {
+  std::array<std::optional<std::string>, 2> fixes;  // by CapacityTrouble; tried only where there is a use for them
+  for (CheckFinding& finding : report.findings) {
+    if (finding.id != name(FindingKind::over_capacity)) continue;
+    const auto trouble = finding.severity == Severity::error ? CapacityTrouble::errors : CapacityTrouble::any_notes;
+    std::optional<std::string>& fix = fixes[static_cast<std::size_t>(trouble)];
+    if (!fix) fix = text(capacity_mends(deployment, report, judge, trouble));
+    if (!fix->empty()) finding.fix = *fix;
+  }
+}
+
+}  // namespace
+
+CheckReport check_deployment(const Deployment& deployment) {
+  CheckReport report = judge(deployment);
+  offer_capacity_mends(deployment, report);
   return report;
 }
 

@@ -42,6 +42,7 @@ struct CheckFinding {
   std::string fix;                 // what to change, naming flag or variable and both numbers
   std::optional<CheckWitness> witness;
   std::optional<CheckWaste> waste;
+  std::int64_t needed_tokens_per_rank = 0;  // above the cap: what the cap would have to be, as far as it is known
 };
 
 struct CheckReport {

@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
+
+#include "model/capacity_mend.h"
 
 namespace a2asim {
 namespace {
@@ -97,35 +100,6 @@ std::string fix_disagreement(const Deployment& deployment, const TroubledBatch& 
   return fix;
 }
 
-std::string divided_by_replicas(const Deployment& deployment) {
-  return deployment.topology.attn_dp_size > 1 ? fmt::format(" / dp_size {}", deployment.topology.attn_dp_size) : "";
-}
-
-// "raise the variable to N (now M), or lower --flag to K (now L)".
-std::string fix_capacity(const Deployment& deployment, const TroubledBatch& batch, std::int64_t needed) {
-  const bool times_ep = deployment.generation->capacity.max_num_tokens == max_num_tokens_pr14668;
-  const std::int64_t per_env = times_ep ? deployment.topology.ep_size : 1;
-  std::string fix = fmt::format("set {} to {} or more (the cap is {} now{})", kCapVariable,
-                                (needed + per_env - 1) / per_env, deployment.max_num_tokens,
-                                times_ep ? ", the variable times ep_size" : "");
-  const std::int64_t replicas = deployment.topology.attn_dp_size;
-  const std::int64_t cap_tokens = deployment.max_num_tokens * deployment.topology.attn_tp_size;
-  if (batch.phase == Phase::prefill && batch.batches.front().count > deployment.max_num_tokens) {
-    fix += fmt::format(", or lower --chunked-prefill-size to {} (now {}{} = {} a rank)",
-                       deployment.max_num_tokens * replicas, deployment.prefill_tokens.value * replicas,
-                       divided_by_replicas(deployment), deployment.prefill_tokens.value);
-  } else {
-    fix += fmt::format(", or lower --max-running-requests to {} (now {}{} = {} a rank{})",
-                       std::max<std::int64_t>(cap_tokens / deployment.num_tokens_per_bs, 1) * replicas,
-                       deployment.requests_per_dp_rank.value * replicas, divided_by_replicas(deployment),
-                       deployment.requests_per_dp_rank.value,
-                       deployment.num_tokens_per_bs > 1
-                           ? fmt::format(", {} tokens each", deployment.num_tokens_per_bs)
-                           : "");
-  }
-  return fix;
-}
-
 bool capture_exceeds_cap(const Deployment& deployment) {
   return std::any_of(deployment.baked.begin(), deployment.baked.end(), [&](const std::vector<SizingDecision>& ranks) {
     return ranks.front().runtime_max_tokens_per_rank > deployment.max_num_tokens;
@@ -214,7 +188,9 @@ CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledB
   finding.chain.push_back(fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens,
                                       deployment.max_num_tokens_source));
   add_rank_lines(batch, finding.chain);
-  finding.fix = fix_capacity(deployment, batch, needed_tokens);
+  finding.needed_tokens_per_rank = needed_tokens;
+  const CapacityMend raise{{raise_cap_variable(deployment, needed_tokens)}};
+  finding.fix = text(std::span(&raise, 1));
   finding.witness = to_witness(batch);
   return finding;
 }

@@ -357,6 +357,7 @@ Result<std::unique_ptr<Deployment>> resolve_deployment(const DeploymentInputs& i
       return fail(ErrorKind::bad_input, fmt::format("{} {}: must be between 1 and {}", flag, value, kMaxWorld));
 
   auto out = std::make_unique<Deployment>();
+  out->given = inputs;
   const MemoryDefaults& memory = memory_defaults(inputs.gpu_memory_gib);
   ServerArgs args = given;
   out->prefill_tokens.is_explicit = args.chunked_prefill_size.has_value();

@@ -51,6 +51,7 @@ enum class LeftoverList : std::uint8_t {
 };
 
 struct Deployment {
+  DeploymentInputs given;  // as they came, so that a changed deployment can be tried
   const Generation* generation = nullptr;
   ServerArgs args;  // after the start-up handlers
   Environment env;  // likewise
