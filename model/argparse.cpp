@@ -57,7 +57,8 @@ bool is_negative_number(std::string_view word) {  // ^-\d+$|^-\d*\.\d+$
 
 class Parser {
  public:
-  Parser(const OptionSet& options, std::span<const std::string> argv) : options_(options), argv_(argv) {}
+  Parser(const OptionSet& options, std::span<const std::string> argv, const Excuse& excuse)
+      : options_(options), argv_(argv), excuse_(excuse) {}
 
   tl::expected<ParsedNamespace, ArgparseProblem> parse(RequiredCheck required) {
     if (auto problem = classify_words()) return Unexpected(std::move(*problem));
@@ -184,6 +185,7 @@ class Parser {
     value.is_list = !(takes_one && texts.size() == 1);
     for (const std::string& text : texts) {
       auto converted = convert_value(flag, text);
+      if (!converted && excuse_ && excuse_(flag, converted.error())) return std::nullopt;
       if (!converted) return std::move(converted.error());
       if (value.is_list)
         value.list.push_back(std::move(*converted));
@@ -238,6 +240,7 @@ class Parser {
 
   const OptionSet& options_;
   std::span<const std::string> argv_;
+  const Excuse& excuse_;
   std::vector<Word> words_;
   std::size_t separator_ = static_cast<std::size_t>(-1);  // index of "--"
   ParsedNamespace result_;
@@ -276,8 +279,8 @@ const OptionSet& option_set(ServerArgsVersion version) {
 
 tl::expected<ParsedNamespace, ArgparseProblem> parse_known_args(const OptionSet& options,
                                                                 std::span<const std::string> argv,
-                                                                RequiredCheck required) {
-  return Parser(options, argv).parse(required);
+                                                                RequiredCheck required, const Excuse& excuse) {
+  return Parser(options, argv, excuse).parse(required);
 }
 
 }  // namespace a2asim

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -82,10 +83,13 @@ class OptionSet {
 // The options of one version of SGLang.
 const OptionSet& option_set(ServerArgsVersion version);
 
+// Asked about a value that argparse refuses: true leaves its option out and goes on, as no argparse would.
+using Excuse = std::function<bool(const Flag& flag, const ArgparseProblem& problem)>;
+
 // parse_known_args. Never fails on unknown options: they are `extras`.
 tl::expected<ParsedNamespace, ArgparseProblem> parse_known_args(const OptionSet& options,
                                                                 std::span<const std::string> argv,
-                                                                RequiredCheck required);
+                                                                RequiredCheck required, const Excuse& excuse = {});
 
 // One text through the option's converter and its choices.
 tl::expected<Scalar, ArgparseProblem> convert_value(const Flag& flag, const std::string& text);

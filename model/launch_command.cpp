@@ -1,6 +1,7 @@
 #include "model/launch_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -121,6 +122,42 @@ std::vector<std::string> serve_arguments(std::span<const std::string> words) {
   return argv;
 }
 
+// Line `number` of the text, without blanks around it.
+std::string_view line_of(std::string_view text, std::size_t number) {
+  for (; number > 1 && !text.empty(); --number) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  const std::string_view line = text.substr(0, text.find('\n'));
+  const std::size_t begin = line.find_first_not_of(" \t\r");
+  return begin == std::string_view::npos ? std::string_view() : line.substr(begin);
+}
+
+// Options that begin a line of their own behind the server: the shell ended its command above them.
+class LostWords {
+ public:
+  void add(const ShellCommand& words, std::size_t line) {
+    if (words_.empty()) first_line_ = line;
+    constexpr std::size_t kMostShown = 12;
+    for (const std::string& word : words)
+      if (words_.size() < kMostShown) words_.push_back(word);
+      else more_ = true;
+  }
+
+  std::optional<Note> note(std::string_view text) const {
+    if (words_.empty()) return std::nullopt;
+    const std::string_view before = line_of(text, first_line_ - 1);
+    const std::string why = before.starts_with('#') ? fmt::format("the comment in line {} ends the command: take it out", first_line_ - 1)
+                            : before.empty()        ? fmt::format("the empty line {} ends the command: take it out", first_line_ - 1)
+                                                    : fmt::format("is a backslash missing at the end of line {}?", first_line_ - 1);
+    return Note{fmt::format("line {}: {}{} is not part of the server's command, in a shell as here; {}", first_line_,
+                            fmt::join(words_, " "), more_ ? " .." : "", why),
+                true};
+  }
+
+ private:
+  std::vector<std::string> words_;
+  std::size_t first_line_ = 0;
+  bool more_ = false;
+};
+
 using MaybeCommand = Result<std::optional<LaunchCommand>>;
 
 // Looks for the first server that a text starts; nothing when it starts none.
@@ -130,19 +167,26 @@ class Search {
     std::optional<LaunchCommand> first;
     std::optional<Error> error;  // of a nested text; it counts only when there is no server elsewhere
     int servers = 0;
-    const auto notes = read_shell(text, outer, [&](const ShellCommand& words, const ShellVariables& variables) {
+    LostWords lost;
+    bool directly_behind = false;
+    const auto notes = read_shell(text, outer, [&](const ShellCommand& words, const ShellVariables& variables,
+                                                   std::size_t line) {
       if (first) {
+        directly_behind = directly_behind && words.front().starts_with("--");
+        if (directly_behind) lost.add(words, line);
         servers += find_front_end(words) ? 1 : 0;
         return;
       }
       auto command = in_words(words, variables);
       if (!command && !error) error = std::move(command.error());
       if (command && *command) first = std::move(*command);
+      directly_behind = first.has_value();
     });
     if (!notes) return tl::unexpected<Error>(notes.error());
     if (!first && error) return tl::unexpected<Error>(std::move(*error));
     if (!first) return std::nullopt;
     first->notes.insert(first->notes.begin(), notes->begin(), notes->end());
+    if (auto note = lost.note(text)) first->notes.push_back(std::move(*note));
     if (servers > 0)
       first->notes.push_back({fmt::format("the text starts {} servers: only the first one is looked at", servers + 1)});
     return first;
@@ -179,8 +223,12 @@ class Search {
     LaunchCommand command;
     command.front_end = found.front_end;
     for (const auto& [name, value] : variables.values) {
-      if (variables.exported.contains(name))
+      if (variables.exported.contains(name)) {
         command.env.set(name, value);
+        if (name.starts_with("SGLANG_") && value.find_first_of("$`") != std::string::npos)
+          command.notes.push_back(
+              {fmt::format("{}={} is not set in the command: what SGLang takes without it counts", name, value), true});
+      }
       else if (name.starts_with("SGLANG_"))
         command.notes.push_back({fmt::format("{} is set without export: the server does not see it", name)});
     }
@@ -242,7 +290,13 @@ Result<LaunchCommand> parse_launch_words(std::span<const std::string> words) {
     joined += (joined.empty() ? "" : " ") + word;
   }
   if (joined.size() > kMostBytes) return tl::unexpected<Error>(std::move(*check_text(joined)));
-  return require_server(Search().in_words(words, {}), joined);
+  std::vector<Note> notes;
+  std::vector<std::string> filled;
+  for (const std::string& word : words)
+    filled.push_back(is_nested_command(word) ? word : take_defaults(word, notes));
+  auto command = require_server(Search().in_words(filled, {}), joined);
+  if (command) command->notes.insert(command->notes.begin(), notes.begin(), notes.end());
+  return command;
 }
 
 std::string print(const LaunchCommand& command) {

@@ -6,7 +6,8 @@
 namespace a2asim {
 
 struct Note {
-  std::string message;  // one line
+  std::string message;    // one line
+  bool is_warning = false;  // something that was written has no part in the answer, and may well have been meant to
   bool operator==(const Note&) const = default;
 };
 

@@ -72,8 +72,24 @@ ServerArgs to_server_args(const OptionSet& options, const ParsedNamespace& parse
 
 // ---- lenient reading: what argparse cannot say clearly, and what a person's command may hold
 
-// A value like $TP or ${TP} was meant to be filled in by a shell.
-bool is_shell_variable(std::string_view text) { return text.find('$') != std::string_view::npos; }
+// A value like $TP, `nproc` or <TP> was meant to be filled in by a shell or a person.
+bool is_unfilled(std::string_view text) {
+  return text.find_first_of("$`") != std::string_view::npos || (text.starts_with('<') && text.ends_with('>'));
+}
+
+// Kept in ServerArgs, but no verdict needs them; or a missing value leaves a limit open, which is said in a note.
+constexpr std::string_view kMayBeUnknown[] = {
+    "model_path",          "context_length",       "nnodes",       "node_rank",
+    "page_size",           "mem_fraction_static",  "max_total_tokens", "schedule_conservativeness",
+    "load_balance_method", "max_running_requests", "cuda_graph_max_bs", "cuda_graph_max_bs_decode",
+};
+// No fields of their own, but read: see read_graph_aliases.
+constexpr std::string_view kNeededAliases[] = {"decode_cuda_graph_backend", "prefill_cuda_graph_backend"};
+
+bool verdict_needs(std::string_view dest) {
+  if (std::ranges::find(kNeededAliases, dest) != std::end(kNeededAliases)) return true;
+  return find_server_args_field(dest) != nullptr && std::ranges::find(kMayBeUnknown, dest) == std::end(kMayBeUnknown);
+}
 
 // Words of the command inside a message: one line, and not longer than a person reads.
 std::string one_line(std::string_view text) {
@@ -87,9 +103,10 @@ std::string one_line(std::string_view text) {
 
 Error explain(const ArgparseProblem& full, ServerArgsVersion version) {
   const ArgparseProblem problem{full.what, one_line(full.text), full.argument};
-  if (is_shell_variable(problem.argument))
+  if (is_unfilled(problem.argument))
     return {ErrorKind::bad_input,
-            fmt::format("{}; the command does not set this shell variable: write its value", problem.text)};
+            fmt::format("{}; the command does not set this shell variable: write its value, which the "
+                        "verdict needs", problem.text)};
   switch (problem.what) {
     case What::invalid_choice:
       return {ErrorKind::parse_error,
@@ -193,6 +210,11 @@ void note_extras(const ParsedNamespace& parsed, ServerArgsVersion version, Parse
       if (noted.insert(word).second) result.notes.push_back(note_unknown(word, version));
       after_unknown = true;
       continue;
+    } else if (is_unfilled(word) && !after_unknown) {
+      result.notes.push_back({fmt::format("{} is not set in the command: whatever options it holds are not known here, "
+                                          "and have no part in the verdict",
+                                          one_line(word)),
+                              true});
     } else if (!after_unknown) {
       result.notes.push_back({fmt::format("{} belongs to no option: ignored", one_line(python_repr(word)))});
     }
@@ -263,7 +285,15 @@ Result<ParsedArgs> finish_lenient(ServerArgsVersion version, const ParsedNamespa
 Result<ParsedArgs> parse_server_args(ServerArgsVersion version, std::span<const std::string> argv, ParseMode mode) {
   const bool strict = mode == ParseMode::strict;
   const OptionSet& options = option_set(version);
-  const auto parsed = parse_known_args(options, argv, strict ? RequiredCheck::yes : RequiredCheck::no);
+  std::vector<Note> unknown;
+  const Excuse leave_out = [&](const Flag& flag, const ArgparseProblem& problem) {
+    if (!is_unfilled(problem.argument) || verdict_needs(flag.dest)) return false;
+    unknown.push_back({fmt::format("{} {}: the command does not set this value; the option is left out",
+                                   display_name(flag), one_line(problem.argument))});
+    return true;
+  };
+  const auto parsed = parse_known_args(options, argv, strict ? RequiredCheck::yes : RequiredCheck::no,
+                                       strict ? Excuse() : leave_out);
   if (!parsed)
     return tl::unexpected<Error>(strict ? Error{ErrorKind::parse_error, "launch_server: error: " + parsed.error().text}
                                         : explain(parsed.error(), version));
@@ -274,6 +304,7 @@ Result<ParsedArgs> parse_server_args(ServerArgsVersion version, std::span<const 
   result.args = to_server_args(options, *parsed);
   for (const FlagUse& use : parsed->uses) result.given.emplace(use.flag->dest);
   if (strict) return result;
+  result.notes = std::move(unknown);
   return finish_lenient(version, *parsed, std::move(result));
 }
 

@@ -107,6 +107,62 @@ TEST_CASE("launch command: variables") {
         Words{"--tp", "$TP", "4", "${X%y}", "$(nproc --all)", "`a b`", "$"});
 }
 
+TEST_CASE("launch command: the default of a variable counts, with a note") {
+  const LaunchCommand command = read("TP=8\n" + kServer + "--tp ${TP:-2} --dp ${DP:-4} --port ${P-1} --ep ${E:=2}");
+  CHECK(command.argv == Words{"--tp", "8", "--dp", "4", "--port", "1", "--ep", "2"});
+  CHECK(has_note(command, "the default written there counts: DP=4, E=2, P=1"));
+  CHECK(read("S=3\n" + kServer + "--node-rank ${RANK:-$S} --x ${A:-${B:-7}} ${C:-$D} ${TP:?give it}").argv ==
+        Words{"--node-rank", "3", "--x", "7", "$D", "${TP:?give it}"});
+  CHECK(read("A=\n" + kServer + "${A:-1} \"${A-2}\"").argv == Words{"1", ""});
+  std::string deep = kServer;
+  for (int i = 0; i < 2000; ++i) deep += "${A:-";
+  CHECK(read(deep + std::string(2000, '}')).argv.size() == 1);
+}
+
+TEST_CASE("launch command: arrays") {
+  CHECK(read("ARGS=(--tp 4 # ranks\n  --name 'a b')\nARGS+=(--dp 2)\n" + kServer + "\"${ARGS[@]}\" --ep 1").argv ==
+        Words{"--tp", "4", "--name", "a b", "--dp", "2", "--ep", "1"});
+  CHECK(read("A=('a b' c)\n" + kServer + "${A[@]} \"${A[*]}\" x\"${A[@]}\"y ${A[1]} $A").argv ==
+        Words{"a", "b", "c", "a b c", "xa b", "cy", "c", "a", "b"});
+  CHECK(read("declare -a A=(--tp 4)\nB=()\n" + kServer + "\"${A[@]}\" \"${B[@]}\" \"${N[@]}\"").argv ==
+        Words{"--tp", "4", "${N[@]}"});
+  CHECK(read("if true; then\n  A+=(--tp 4)\nfi\n" + kServer + "${A[@]}").argv == Words{"--tp", "4"});
+  CHECK(bad("A=(--tp 4\n" + kServer + "${A[@]}").find("the array that begins at byte 2 has no end") !=
+        std::string::npos);
+  std::string doubling = "A=(\"\" \"\")\n";
+  for (int i = 0; i < 40; ++i) doubling += "A=(\"${A[@]}\" \"${A[@]}\")\n";
+  CHECK(bad(doubling + kServer).find("1 MiB") != std::string::npos);
+}
+
+TEST_CASE("launch command: text is appended, then and do stand in front of what they run") {
+  CHECK(read("A='--tp 4'\nA+=' --dp 2'\n" + kServer + "$A").argv == Words{"--tp", "4", "--dp", "2"});
+  CHECK(read("if true; then TP=4; fi\n" + kServer + "--tp $TP").argv == Words{"--tp", "4"});
+  CHECK(read("declare -x X=1\nlocal TP=4\n" + kServer + "--tp $TP").env.get("X") == "1");
+}
+
+TEST_CASE("launch command: options on a line of their own are lost, and that is said") {
+  const auto lost = [](const std::string& text, std::string_view why) {
+    CAPTURE(text);
+    const LaunchCommand command = read(kServer + text);
+    CHECK(command.argv == Words{"--tp", "8"});
+    REQUIRE_FALSE(command.notes.empty());
+    CHECK(command.notes.back().is_warning);
+    CHECK(has_note(command, why));
+    CHECK(has_note(command, "--moe-a2a-backend deepep"));
+  };
+  lost("\\\n--tp 8\n--moe-a2a-backend deepep", "line 3");
+  lost("\\\n--tp 8\n--moe-a2a-backend deepep", "is a backslash missing at the end of line 2?");
+  lost("--tp 8 \\\n# ranks\n--moe-a2a-backend deepep", "the comment in line 2 ends the command");
+  lost("--tp 8 \\\n\n --moe-a2a-backend deepep", "the empty line 2 ends the command");
+  lost("--tp 8\n--dp 4\n--moe-a2a-backend deepep", "line 2: --dp 4 --moe-a2a-backend deepep is not part");
+  CHECK(read(kServer + "--tp 8\necho x\n--not-directly-behind").notes.empty());
+  CHECK(read("--before\n" + kServer + "--tp 8 \\\n --dp 8\n").notes.empty());
+}
+
+TEST_CASE("launch command: a setting of SGLang that nobody filled in") {
+  CHECK(has_note(read("export SGLANG_X=$CAP\n" + kServer), "SGLANG_X=$CAP is not set in the command"));
+}
+
 TEST_CASE("launch command: redirections go, placeholders stay") {
   CHECK(read(kServer + "--tp 8 >log 2>&1 <in --dp 4 &> all").argv == Words{"--tp", "8", "--dp", "4"});
   CHECK(read(kServer + "--model-path <MODEL_PATH> --tp 8").argv == Words{"--model-path", "<MODEL_PATH>", "--tp", "8"});
@@ -151,6 +207,9 @@ TEST_CASE("launch command: words that a shell has split already") {
   REQUIRE(command);
   CHECK(command->env.get("A") == "1");
   CHECK(command->argv == Words{"--x", "a b", "$TP"});
+  const auto with_default = parse_launch_words(Words{"sglang", "serve", "--node-rank=${RANK:-0}x${A}", "${B:-}"});
+  CHECK(with_default->argv == Words{"--node-rank=0x${A}", ""});
+  CHECK(has_note(*with_default, "RANK is not set"));
   CHECK(parse_launch_words(Words{"python3 -m sglang.launch_server --tp 8"})->argv == Words{"--tp", "8"});
   CHECK(parse_launch_words(Words{"vllm", "serve"}).error().kind == ErrorKind::bad_input);
   CHECK_FALSE(parse_launch_words(Words{}));

@@ -197,6 +197,36 @@ TEST_CASE("lenient: what cannot be used is bad input in one line") {
   CHECK(parsed.error().message.size() < 1200);
 }
 
+TEST_CASE("lenient: a value that nobody filled in leaves its option out, unless the verdict needs it") {
+  for (const char* line : {"--node-rank $SLURM_NODEID", "--port=${PORT}", "--mem-fraction-static $F",
+                           "--nnodes `wc -l < hosts`", "--port <PORT>", "--random-seed $SEED"}) {
+    CAPTURE(line);
+    const auto parsed = lenient(std::string(line) + " --tp 4");
+    REQUIRE(parsed);
+    CHECK(parsed->args.tp_size == 4);
+    CHECK(parsed->args.node_rank == 0);
+    CHECK(has_note(*parsed, "the command does not set this value"));
+  }
+  const auto limit = lenient("--max-running-requests $N");
+  REQUIRE(limit);
+  CHECK_FALSE(limit->args.max_running_requests);  // open, as if it were not given
+  CHECK_FALSE(limit->given.contains("max_running_requests"));
+  for (const char* line : {"--tp $TP", "--chunked-prefill-size $C", "--moe-a2a-backend $B", "--cuda-graph-bs 1 $B",
+                           "--quantization $Q", "--speculative-num-draft-tokens ${D}"}) {
+    CAPTURE(line);
+    CHECK(lenient_error(line).kind == ErrorKind::bad_input);
+  }
+  CHECK(lenient_error("--port abc").kind == ErrorKind::bad_input);  // written, and wrong
+  CHECK_FALSE(strict("--port $PORT"));                              // argparse itself makes no such exception
+}
+
+TEST_CASE("lenient: options hidden in a variable are said to be unknown") {
+  const auto parsed = lenient("--trust-remote-code $EXTRA --tp 4");
+  REQUIRE(parsed);
+  CHECK(has_note(*parsed, "$EXTRA is not set in the command"));
+  CHECK(parsed->notes.back().is_warning);
+}
+
 TEST_CASE("lenient: a value that this version does not know is SGLang's own refusal") {
   const Error error = lenient_error("--moe-a2a-backend pplx", V::jan);
   CHECK(error.kind == ErrorKind::parse_error);

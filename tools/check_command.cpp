@@ -20,6 +20,7 @@
 #include "tools/rule_process.h"
 #include "tools/shape_options.h"
 #include "tools/text.h"
+#include "tools/yaml_launch.h"
 
 namespace a2asim {
 namespace {
@@ -66,7 +67,8 @@ Result<ReadCommand> read_command(const Options& options, const CommandLine& line
     return unusable("two launch commands: one after `--`, one in --file; give one of them");
   }
   if (line.after_dashes) {
-    const Result<LaunchCommand> launch = parse_launch_words(*line.after_dashes);
+    const std::vector<std::string>& words = *line.after_dashes;
+    const Result<LaunchCommand> launch = words.size() == 1 ? parse_launch_text(words[0]) : parse_launch_words(words);
     if (!launch) return tl::unexpected(launch.error());
     return ReadCommand{*launch, {CommandSource::Kind::command_line, ""}};
   }
@@ -81,7 +83,7 @@ Result<ReadCommand> read_command(const Options& options, const CommandLine& line
         fmt::format("no launch command: {} is empty; give the command after `--`, in --file, or on standard input",
                     from_file ? "file '" + one_line(*options.file) + "'" : "standard input"));
   }
-  const Result<LaunchCommand> launch = parse_launch_command(*text);
+  const Result<LaunchCommand> launch = parse_launch_text(*text);
   if (!launch) return tl::unexpected(launch.error());
   using Kind = CommandSource::Kind;
   return ReadCommand{*launch, {from_file ? Kind::file : Kind::standard_input, from_file ? *options.file : ""}};
@@ -107,6 +109,12 @@ CheckReport refused_by_argparse(const Generation& generation, const Error& error
   finding.fix = "use a flag and value that this version knows, or name the version that you run with --sglang";
   report.findings.push_back(std::move(finding));
   return report;
+}
+
+CheckFinding as_finding(std::string_view id, const Note& read) {
+  CheckFinding finding = note(id, read.message);
+  if (read.is_warning) finding.severity = Severity::warning;
+  return finding;
 }
 
 struct Inputs {
@@ -168,9 +176,9 @@ Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
   if (!parsed && parsed.error().kind != ErrorKind::parse_error) return tl::unexpected(parsed.error());
   if (parsed) deployment.args = parsed->args;
   if (const Result<void> settled = settle_model(options, inputs); !settled) return tl::unexpected(settled.error());
-  for (const Note& read : launch.notes) inputs.notes.push_back(note("launch_command", read.message));
+  for (const Note& read : launch.notes) inputs.notes.push_back(as_finding("launch_command", read));
   if (parsed) {
-    for (const Note& read : parsed->notes) inputs.notes.push_back(note("server_args", read.message));
+    for (const Note& read : parsed->notes) inputs.notes.push_back(as_finding("server_args", read));
   }
   if (options.rule_cmd)
     inputs.notes.push_back(note("rule", fmt::format("the size comes from --rule-cmd '{}', all else from {}",
@@ -182,6 +190,7 @@ Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
       parsed ? resolve_and_check(deployment) : refused_by_argparse(*deployment.generation, parsed.error());
   if (!report) return report;
   report->findings.insert(report->findings.end(), inputs.notes.begin(), inputs.notes.end());
+  std::ranges::stable_sort(report->findings, {}, &CheckFinding::severity);
   const std::string page = options.report ? page_of(*report, launch, deployment) : "";  // its replay may ask the rule
   if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
   if (options.report) {

@@ -174,8 +174,9 @@ Result<std::unique_ptr<RuleProcess>> RuleProcess::start(const std::string& comma
     return fail(ErrorKind::bad_input, fmt::format("--rule-cmd '{}': {}", one_line(command, 200), why));
   };
   std::vector<ShellCommand> commands;
-  const auto read = read_shell(
-      command, {}, [&commands](const ShellCommand& words, const ShellVariables&) { commands.push_back(words); });
+  const auto read = read_shell(command, {}, [&commands](const ShellCommand& words, const ShellVariables&, std::size_t) {
+    commands.push_back(words);
+  });
   if (!read) return unusable(read.error().message);
   if (commands.size() != 1) return unusable("give one program and its arguments, as in \"python3 my_rule.py\"");
   Result<ChildProcess> child = ChildProcess::start(commands.front());
