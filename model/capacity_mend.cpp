@@ -258,7 +258,7 @@ std::string text(std::span<const CapacityMend> mends) {
   for (const CapacityMend& mend : mends) {
     std::vector<std::string> settings;
     for (const MendSetting& setting : mend.settings) settings.push_back(text(setting));
-    alternatives.push_back(fmt::format("{}", fmt::join(settings, " and ")));
+    alternatives.push_back(fmt::format("{}", fmt::join(settings, ", and ")));
   }
   return fmt::format("{}", fmt::join(alternatives, ", or "));
 }

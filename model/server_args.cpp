@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "model/argparse.h"
+#include "model/nearest.h"
 
 namespace a2asim {
 namespace {
@@ -188,7 +189,13 @@ std::string other_versions(std::string_view option, ServerArgsVersion version) {
 Note note_unknown(std::string_view word, ServerArgsVersion version) {
   const std::string_view option = word.substr(0, word.find('='));
   const std::string others = other_versions(option, version);
-  if (others.empty()) return {fmt::format("{} is no option that is known here: ignored", one_line(option))};
+  if (others.empty()) {
+    std::vector<std::string_view> names;
+    for (const OptionSet::Option& known : option_set(version).options()) names.push_back(known.string);
+    const std::string_view meant = nearest(option, names);
+    return {fmt::format("{} is no option that is known here{}: ignored", one_line(option),
+                        meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant))};
+  }
   return {fmt::format("{} does not exist in SGLang of {}, only in {}: ignored", option, description(version), others)};
 }
 

@@ -125,7 +125,7 @@ TEST_CASE("mend: without chunks the bound of a prefill batch is --max-prefill-to
 TEST_CASE("mend: two limits above the cap are lowered together") {
   const std::string fix =
       fix_of("pr30450", server(64, 4) + "--max-running-requests 500 --chunked-prefill-size 4096 --cuda-graph-max-bs 8");
-  CHECK(contains(fix, "lower --chunked-prefill-size to 256 (now 4096 / dp_size 4 = 1024 a rank) and lower "
+  CHECK(contains(fix, "lower --chunked-prefill-size to 256 (now 4096 / dp_size 4 = 1024 a rank), and lower "
                       "--max-running-requests to 256 (now 500 / dp_size 4 = 125 a rank)"));
 }
 

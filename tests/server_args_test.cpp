@@ -151,8 +151,9 @@ TEST_CASE("lenient: unknown options are notes, and their values go with them") {
   REQUIRE(parsed);
   CHECK(parsed->args.tp_size == 4);
   CHECK(parsed->notes.size() == 2);
-  CHECK(has_note(*parsed, "--no-such-flag is no option that is known here"));
+  CHECK(has_note(*parsed, "--no-such-flag is no option that is known here: ignored"));
   CHECK(has_note(*parsed, "--also is no option"));
+  CHECK(has_note(*lenient("--enable-dp-atention"), "did you mean --enable-dp-attention?"));
   CHECK(has_note(*lenient("--cuda-graph-bs=1 2"), "'2' belongs to no option"));
 }
 

@@ -15,6 +15,7 @@
 #include "tools/check_formats.h"
 #include "tools/commands.h"
 #include "tools/input.h"
+#include "tools/refused_argument.h"
 #include "tools/report/check_page.h"
 #include "tools/report/page.h"
 #include "tools/rule_process.h"
@@ -28,8 +29,10 @@ namespace {
 constexpr double kMostGpuMemory_gib = 1 << 20;
 
 constexpr const char* kFooter =
-    R"(The launch command comes from the words after `--`, from --file, or from standard input. Environment settings in it
-count (FOO=1 python3 -m .., export FOO=1); --env adds to them.
+    R"(The launch command comes from the words after `--`, from --file, or from standard input: a script, or the containers of a
+docker-compose or Kubernetes file. Environment settings in it count (FOO=1 python3 -m .., export FOO=1); --env adds to
+them. Variables and arrays that a script sets are filled in; a value that nobody set is a note, and an error only where
+the verdict needs it.
 
 Examples:
   a2asim check -- python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 \
@@ -97,7 +100,7 @@ CheckFinding note(std::string_view id, std::string message) {
 }
 
 // argparse itself stops the server: no deployment, but an answer.
-CheckReport refused_by_argparse(const Generation& generation, const Error& error) {
+CheckReport refused_by_argparse(const Generation& generation, const LaunchCommand& launch, const Error& error) {
   CheckReport report;
   report.verdict = Verdict::rejected;
   report.generation = &generation;
@@ -106,7 +109,7 @@ CheckReport refused_by_argparse(const Generation& generation, const Error& error
   finding.severity = Severity::error;
   finding.message = error.message;
   finding.consequence = "the server prints its usage and exits with code 2 before anything starts";
-  finding.fix = "use a flag and value that this version knows, or name the version that you run with --sglang";
+  finding.fix = fix_for_refused_argument(generation, launch.argv);
   report.findings.push_back(std::move(finding));
   return report;
 }
@@ -187,7 +190,7 @@ Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
   if (!rule) return tl::unexpected(rule.error());
   if (*rule) deployment.rule = (*rule)->rule();
   Result<CheckReport> report =
-      parsed ? resolve_and_check(deployment) : refused_by_argparse(*deployment.generation, parsed.error());
+      parsed ? resolve_and_check(deployment) : refused_by_argparse(*deployment.generation, launch, parsed.error());
   if (!report) return report;
   report->findings.insert(report->findings.end(), inputs.notes.begin(), inputs.notes.end());
   std::ranges::stable_sort(report->findings, {}, &CheckFinding::severity);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "model/nearest.h"
 #include "tools/commands.h"
 #include "tools/text.h"
 

@@ -1,4 +1,4 @@
-// Text for people: lines that fit, tables that align, and names that somebody probably meant.
+// Text for people: lines that fit and tables that align.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,5 @@ std::string counted(std::size_t count, std::string_view noun);
 
 // "513 B", "1.5 MiB".
 std::string bytes_in_words(std::int64_t bytes);
-
-// The candidate that differs least, or nothing ("") when none is near.
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& candidates);
 
 }  // namespace a2asim

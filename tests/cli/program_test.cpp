@@ -116,6 +116,33 @@ TEST_CASE("files that are none, or no text") {
   refused(run({"check", "--file", good.path(), "--", kServer}), {"one of them"});
 }
 
+TEST_CASE("a value that argparse refuses: the nearest choice, and the version that takes it") {
+  const auto fix = [](const char* sglang, const std::string& flags) -> std::string {
+    const Outcome outcome = run(check({"--sglang", sglang, "--format", "json"}, kServer + flags));
+    CHECK(outcome.exit_code == kErrorFound);
+    return json::parse(outcome.out).at("findings").at(0).at("fix");
+  };
+  CHECK(fix("pr30450", "--moe-a2a-backend depep") ==
+        "give --moe-a2a-backend deepep (now depep); no version that is known here takes depep");
+  CHECK(contains(fix("pr14668", "--moe-a2a-backend pplx"), "use SGLang of 2026-08-23 (main20260823 or newer), which knows pplx"));
+  CHECK(contains(fix("pr14668", "--moe-a2a-backend pplx"), "one of none, deepep, mooncake"));
+}
+
+TEST_CASE("what a shell loses or does not fill in is said where everybody sees it") {
+  const std::string head = "python3 -m sglang.launch_server --model-path M --tp 8 ";
+  const Outcome lost = run({"check"}, head + "\\\n  --max-running-requests 16384\n  --moe-a2a-backend deepep\n");
+  CHECK(lost.exit_code == kNothingWrong);
+  CHECK(contains(lost.out, "OUT_OF_SCOPE"));
+  CHECK(contains(lost.out, "warning"));
+  CHECK(contains(lost.out, "is a backslash missing at the end of line 2?"));
+  const Outcome open = run({"check"}, head + "--node-rank $RANK --port $PORT --mem-fraction-static ${F:-0.8}");
+  CHECK(open.exit_code == kNothingWrong);
+  CHECK(contains(open.out, "--node-rank $RANK: the command does not set this value"));
+  refused(run({"check"}, head + "--dp $DP"), {"$DP", "write its value"});
+  CHECK(contains(run({"check"}, "services:\n  s:\n    command: >\n      " + head + "\n      --moe-a2a-backend mooncake\n").out,
+                 "all-to-all mooncake"));
+}
+
 TEST_CASE("commands that cannot be read") {
   refused(run(check({}, kServer + "--tp 'abc")), {"quote"});
   refused(run(check({}, kServer + "--tp abc")), {"--tp", "abc"});

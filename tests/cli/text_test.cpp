@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "model/nearest.h"
+
 namespace a2asim {
 namespace {
 
