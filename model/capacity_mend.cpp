@@ -49,9 +49,8 @@ struct Knob {
 
 class Mender {
  public:
-  Mender(const Deployment& deployment, const CheckReport& report, Judge judge, CapacityTrouble trouble)
+  Mender(const Deployment& deployment, const CheckReport& report, CapacityTrouble trouble)
       : deployment_(deployment),
-        judge_(judge),
         trouble_(trouble),
         may_disagree_(has(report, name(FindingKind::geometry_disagreement), Severity::error)),
         cap_(cap_of(deployment)),
@@ -158,7 +157,7 @@ class Mender {
   bool cures(const DeploymentInputs& inputs) const {
     const auto changed = resolve_deployment(inputs);
     if (!changed || !(*changed)->rejections.empty()) return false;
-    const CheckReport report = judge_(**changed);
+    const CheckReport report = judge_deployment(**changed);
     const Severity least = trouble_ == CapacityTrouble::errors ? Severity::error : Severity::note;
     return !has(report, "rejected", Severity::error) && !has(report, name(FindingKind::over_capacity), least) &&
            (may_disagree_ || !has(report, name(FindingKind::geometry_disagreement), Severity::error));
@@ -222,7 +221,6 @@ class Mender {
   }
 
   const Deployment& deployment_;
-  Judge judge_;
   CapacityTrouble trouble_;
   bool may_disagree_;
   Cap cap_;
@@ -248,9 +246,9 @@ MendSetting raise_cap_variable(const Deployment& deployment, std::int64_t needed
   return setting;
 }
 
-std::vector<CapacityMend> capacity_mends(const Deployment& deployment, const CheckReport& report, Judge judge,
+std::vector<CapacityMend> capacity_mends(const Deployment& deployment, const CheckReport& report,
                                          CapacityTrouble trouble) {
-  return Mender(deployment, report, judge, trouble).mends();
+  return Mender(deployment, report, trouble).mends();
 }
 
 std::string text(std::span<const CapacityMend> mends) {

@@ -33,12 +33,9 @@ enum class CapacityTrouble : std::uint8_t {
   any_notes,  // also what follows from limits that the command leaves open
 };
 
-// check_deployment without mends.
-using Judge = CheckReport (*)(const Deployment& deployment);
-
-// The smallest change first. `report` is what `judge` said of the deployment as it is. Of a flag, the most that cures is
-// offered: one more token or request a rank would exceed the cap again.
-std::vector<CapacityMend> capacity_mends(const Deployment& deployment, const CheckReport& report, Judge judge,
+// The smallest change first. `report` is what judge_deployment said of the deployment as it is. Of a flag, the most that
+// cures is offered: one more token or request a rank would exceed the cap again.
+std::vector<CapacityMend> capacity_mends(const Deployment& deployment, const CheckReport& report,
                                          CapacityTrouble trouble);
 
 // "set VARIABLE to 256 or more (the cap is 255 now), or lower --chunked-prefill-size to 510 (now 512 / dp_size 2 = 256 a

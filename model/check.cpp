@@ -165,7 +165,21 @@ Verdict verdict_of(const CheckReport& report) {
   return has(name(FindingKind::over_capacity)) ? Verdict::over_capacity : Verdict::agrees;
 }
 
-CheckReport judge(const Deployment& deployment) {
+// The same mends for all phases: who follows any of these fixes has nothing above the cap left.
+void offer_capacity_mends(const Deployment& deployment, CheckReport& report) {
+  std::array<std::optional<std::string>, 2> fixes;  // by CapacityTrouble; tried only where there is a use for them
+  for (CheckFinding& finding : report.findings) {
+    if (finding.id != name(FindingKind::over_capacity)) continue;
+    const auto trouble = finding.severity == Severity::error ? CapacityTrouble::errors : CapacityTrouble::any_notes;
+    std::optional<std::string>& fix = fixes[static_cast<std::size_t>(trouble)];
+    if (!fix) fix = text(capacity_mends(deployment, report, trouble));
+    if (!fix->empty()) finding.fix = *fix;
+  }
+}
+
+}  // namespace
+
+CheckReport judge_deployment(const Deployment& deployment) {
   CheckReport report;
   report.generation = deployment.generation;
   report.backend = deployment.args.moe_a2a_backend;
@@ -189,22 +203,8 @@ CheckReport judge(const Deployment& deployment) {
   return report;
 }
 
-// The same mends for all phases: who follows any of these fixes has nothing above the cap left.
-void offer_capacity_mends(const Deployment& deployment, CheckReport& report) {
-  std::array<std::optional<std::string>, 2> fixes;  // by CapacityTrouble; tried only where there is a use for them
-  for (CheckFinding& finding : report.findings) {
-    if (finding.id != name(FindingKind::over_capacity)) continue;
-    const auto trouble = finding.severity == Severity::error ? CapacityTrouble::errors : CapacityTrouble::any_notes;
-    std::optional<std::string>& fix = fixes[static_cast<std::size_t>(trouble)];
-    if (!fix) fix = text(capacity_mends(deployment, report, judge, trouble));
-    if (!fix->empty()) finding.fix = *fix;
-  }
-}
-
-}  // namespace
-
 CheckReport check_deployment(const Deployment& deployment) {
-  CheckReport report = judge(deployment);
+  CheckReport report = judge_deployment(deployment);
   offer_capacity_mends(deployment, report);
   return report;
 }

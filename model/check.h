@@ -58,4 +58,7 @@ struct CheckReport {
 
 CheckReport check_deployment(const Deployment& deployment);
 
+// The same, but above the cap only the variable is named and nothing is tried: for who wants the verdict of many.
+CheckReport judge_deployment(const Deployment& deployment);
+
 }  // namespace a2asim

@@ -223,7 +223,7 @@ std::string witness_misleads(const Deployment& deployment, const CheckWitness& w
 std::string check_is_sound(const Scenario& world, Trial& trial) {
   const Deployment* deployment = trial.bench.deployment(world);
   if (deployment == nullptr || !deployment->rejections.empty()) return "";
-  const CheckReport report = check_deployment(*deployment);
+  const CheckReport report = judge_deployment(*deployment);
   ++trial.marks[report.verdict == Verdict::agrees          ? "check: agrees"
                 : report.verdict == Verdict::disagrees     ? "check: disagrees"
                 : report.verdict == Verdict::over_capacity ? "check: over capacity"
@@ -251,7 +251,7 @@ std::string larger_caps_fit(const Scenario& world, Trial& trial) {
     capped.env[std::string(row->env)] = std::to_string(cap);
     const Result<ScenarioDeployment> deployed = deploy(capped, "world", "");
     if (!deployed || deployed->deployment == nullptr) return Verdict::rejected;
-    return check_deployment(*deployed->deployment).verdict;
+    return judge_deployment(*deployed->deployment).verdict;
   };
   const std::int64_t cap = *world.parallel->max_num_tokens;
   const Verdict small = verdict_at(cap), large = verdict_at(2 * cap), ample = verdict_at(256);

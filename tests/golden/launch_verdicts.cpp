@@ -35,7 +35,7 @@ Result<CheckReport> check_row(Fields& in) {
   inputs.args = parsed->args;
   auto deployment = resolve_deployment(inputs);
   if (!deployment) return tl::unexpected(deployment.error());
-  return check_deployment(**deployment);
+  return judge_deployment(**deployment);
 }
 
 // The phases in which ranks disagree with a witness of unequal R.
