@@ -31,9 +31,8 @@ Cap cap_of(const Deployment& deployment) {
 }
 
 bool has(const CheckReport& report, std::string_view id, Severity least) {
-  return std::ranges::any_of(report.findings, [&](const CheckFinding& finding) {
-    return finding.id == id && finding.severity <= least;
-  });
+  return std::ranges::any_of(
+      report.findings, [&](const CheckFinding& finding) { return finding.id == id && finding.severity <= least; });
 }
 
 // A limit that can be lowered, in steps: one token or request a rank, or one entry of a list.
@@ -86,7 +85,7 @@ class Mender {
 
   // A count of the whole server, of which each replica has its share.
   Knob shared_knob(std::string name, std::optional<std::int64_t> given, const Limit& per_rank, std::int64_t guess,
-                   ServerArgs::OptionalInt ServerArgs::* member) const {
+                   ServerArgs::OptionalInt ServerArgs::*member) const {
     Knob knob;
     knob.name = std::move(name);
     knob.most_steps = per_rank.value;
@@ -118,8 +117,7 @@ class Mender {
   Knob requests_knob() const {
     const std::int64_t width = deployment_.num_tokens_per_bs;
     Knob knob = shared_knob("--max-running-requests", deployment_.given.args.max_running_requests,
-                            deployment_.requests_per_dp_rank,
-                            cap_.tokens * deployment_.topology.attn_tp_size / width,
+                            deployment_.requests_per_dp_rank, cap_.tokens * deployment_.topology.attn_tp_size / width,
                             &ServerArgs::max_running_requests);
     if (width > 1) knob.now += fmt::format(", {} tokens each", width);
     return knob;
@@ -127,8 +125,7 @@ class Mender {
 
   Knob graph_knob() const {
     const ServerArgs& given = deployment_.given.args;
-    const std::int64_t guess =
-        cap_.tokens * deployment_.topology.attn_tp_size / deployment_.num_tokens_per_bs;
+    const std::int64_t guess = cap_.tokens * deployment_.topology.attn_tp_size / deployment_.num_tokens_per_bs;
     Knob knob;
     if (!given.cuda_graph_bs || given.cuda_graph_bs->empty()) {
       knob.name = "--cuda-graph-max-bs";

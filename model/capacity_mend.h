@@ -33,13 +33,13 @@ enum class CapacityTrouble : std::uint8_t {
   any_notes,  // also what follows from limits that the command leaves open
 };
 
-// The smallest change first. `report` is what judge_deployment said of the deployment as it is. Of a flag, the most that
-// cures is offered: one more token or request a rank would exceed the cap again.
+// The smallest change first. `report` is what judge_deployment said of the deployment as it is. Of a flag, the most
+// that cures is offered: one more token or request a rank would exceed the cap again.
 std::vector<CapacityMend> capacity_mends(const Deployment& deployment, const CheckReport& report,
                                          CapacityTrouble trouble);
 
-// "set VARIABLE to 256 or more (the cap is 255 now), or lower --chunked-prefill-size to 510 (now 512 / dp_size 2 = 256 a
-// rank)"
+// "set VARIABLE to 256 or more (the cap is 255 now), or lower --chunked-prefill-size to 510 (now 512 / dp_size 2 = 256
+// a rank)"
 std::string text(std::span<const CapacityMend> mends);
 
 // The variable alone, untried: `needed_tokens` is what a rank wants.

@@ -137,16 +137,19 @@ class LostWords {
     if (words_.empty()) first_line_ = line;
     constexpr std::size_t kMostShown = 12;
     for (const std::string& word : words)
-      if (words_.size() < kMostShown) words_.push_back(word);
-      else more_ = true;
+      if (words_.size() < kMostShown)
+        words_.push_back(word);
+      else
+        more_ = true;
   }
 
   std::optional<Note> note(std::string_view text) const {
     if (words_.empty()) return std::nullopt;
     const std::string_view before = line_of(text, first_line_ - 1);
-    const std::string why = before.starts_with('#') ? fmt::format("the comment in line {} ends the command: take it out", first_line_ - 1)
-                            : before.empty()        ? fmt::format("the empty line {} ends the command: take it out", first_line_ - 1)
-                                                    : fmt::format("is a backslash missing at the end of line {}?", first_line_ - 1);
+    const std::string why =
+        before.starts_with('#') ? fmt::format("the comment in line {} ends the command: take it out", first_line_ - 1)
+        : before.empty()        ? fmt::format("the empty line {} ends the command: take it out", first_line_ - 1)
+                                : fmt::format("is a backslash missing at the end of line {}?", first_line_ - 1);
     return Note{fmt::format("line {}: {}{} is not part of the server's command, in a shell as here; {}", first_line_,
                             fmt::join(words_, " "), more_ ? " .." : "", why),
                 true};
@@ -169,19 +172,19 @@ class Search {
     int servers = 0;
     LostWords lost;
     bool directly_behind = false;
-    const auto notes = read_shell(text, outer, [&](const ShellCommand& words, const ShellVariables& variables,
-                                                   std::size_t line) {
-      if (first) {
-        directly_behind = directly_behind && words.front().starts_with("--");
-        if (directly_behind) lost.add(words, line);
-        servers += find_front_end(words) ? 1 : 0;
-        return;
-      }
-      auto command = in_words(words, variables);
-      if (!command && !error) error = std::move(command.error());
-      if (command && *command) first = std::move(*command);
-      directly_behind = first.has_value();
-    });
+    const auto notes =
+        read_shell(text, outer, [&](const ShellCommand& words, const ShellVariables& variables, std::size_t line) {
+          if (first) {
+            directly_behind = directly_behind && words.front().starts_with("--");
+            if (directly_behind) lost.add(words, line);
+            servers += find_front_end(words) ? 1 : 0;
+            return;
+          }
+          auto command = in_words(words, variables);
+          if (!command && !error) error = std::move(command.error());
+          if (command && *command) first = std::move(*command);
+          directly_behind = first.has_value();
+        });
     if (!notes) return tl::unexpected<Error>(notes.error());
     if (!first && error) return tl::unexpected<Error>(std::move(*error));
     if (!first) return std::nullopt;
@@ -228,8 +231,7 @@ class Search {
         if (name.starts_with("SGLANG_") && value.find_first_of("$`") != std::string::npos)
           command.notes.push_back(
               {fmt::format("{}={} is not set in the command: what SGLang takes without it counts", name, value), true});
-      }
-      else if (name.starts_with("SGLANG_"))
+      } else if (name.starts_with("SGLANG_"))
         command.notes.push_back({fmt::format("{} is set without export: the server does not see it", name)});
     }
     const auto arguments = words.subspan(found.arguments);
@@ -292,8 +294,7 @@ Result<LaunchCommand> parse_launch_words(std::span<const std::string> words) {
   if (joined.size() > kMostBytes) return tl::unexpected<Error>(std::move(*check_text(joined)));
   std::vector<Note> notes;
   std::vector<std::string> filled;
-  for (const std::string& word : words)
-    filled.push_back(is_nested_command(word) ? word : take_defaults(word, notes));
+  for (const std::string& word : words) filled.push_back(is_nested_command(word) ? word : take_defaults(word, notes));
   auto command = require_server(Search().in_words(filled, {}), joined);
   if (command) command->notes.insert(command->notes.begin(), notes.begin(), notes.end());
   return command;

@@ -292,8 +292,7 @@ class Reader {
   // Puts the variable's value into the word; without quotes its blanks separate words, as in a shell.
   void substitute(const Expansion& expansion, std::size_t end, bool quoted) {
     const auto found = variables_.values.find(expansion.name);
-    const bool is_set =
-        found != variables_.values.end() && !(expansion.empty_counts_as_unset && found->second.empty());
+    const bool is_set = found != variables_.values.end() && !(expansion.empty_counts_as_unset && found->second.empty());
     std::string value(is_set ? std::string_view(found->second) : text_.substr(pos_, end - pos_));
     if (!is_set && expansion.fallback) {
       value = expanded(*expansion.fallback);
@@ -309,8 +308,10 @@ class Reader {
     if (all && quoted && items.empty() && word_.empty()) in_word_ = false;  // no word at all
     for (std::size_t i = 0; i < items.size() && !error_; ++i) {
       if (!all && index != std::to_string(i)) continue;
-      if (all && i > 0 && quoted && index == "*") word_ += ' ';
-      else if (all && i > 0) end_word();
+      if (all && i > 0 && quoted && index == "*")
+        word_ += ' ';
+      else if (all && i > 0)
+        end_word();
       put(items[i], !quoted);
       if (quoted) begin_word();  // an empty element is a word too
     }
@@ -377,8 +378,9 @@ class Reader {
 
   // `A=1 B=2`, `export A=1 B`, `unset A`, `declare A=1`: true when the command did nothing else.
   bool sets_variables() {
-    const auto first = std::ranges::find_if(
-        command_, [](const std::string& word) { return !is_one_of(word, {"then", "else", "do", "{"}); });
+    const auto first = std::ranges::find_if(command_, [](const std::string& word) {
+      return !is_one_of(word, {"then", "else", "do", "{"});
+    });
     const std::span<const std::string> words(first, command_.end());
     const auto is_assignment = [](const std::string& word) { return !read_assignment(word).name.empty(); };
     if (std::ranges::all_of(words, is_assignment)) {

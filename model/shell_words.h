@@ -1,6 +1,6 @@
 // Shell text -> simple commands, as far as launch scripts need it: quotes, backslashes, line continuations, comments,
-// variables and arrays that the text itself sets, redirections, and the separators ; & && || | and newline. Control flow
-// is not interpreted: every simple command counts as run once, in order.
+// variables and arrays that the text itself sets, redirections, and the separators ; & && || | and newline. Control
+// flow is not interpreted: every simple command counts as run once, in order.
 #pragma once
 
 #include <functional>
@@ -26,11 +26,12 @@ struct ShellVariables {
 
 // Called for every command that does more than set variables, with what is set at that moment and the line on which the
 // command begins.
-using OnShellCommand = std::function<void(const ShellCommand& words, const ShellVariables& variables, std::size_t line)>;
+using OnShellCommand =
+    std::function<void(const ShellCommand& words, const ShellVariables& variables, std::size_t line)>;
 
-// `inherited` is what a surrounding shell has set. Variables that nobody set stay as they are written ("$TP"), or become
-// the default of ${TP:-8} with a note.
-// Errors: bad_input for an unterminated quote or substitution, and for text that expands without bound.
+// `inherited` is what a surrounding shell has set. Variables that nobody set stay as they are written ("$TP"), or
+// become the default of ${TP:-8} with a note. Errors: bad_input for an unterminated quote or substitution, and for text
+// that expands without bound.
 Result<std::vector<Note>> read_shell(std::string_view text, ShellVariables inherited, const OnShellCommand& on_command);
 
 // The defaults of ${TP:-8} in a word that a shell has split already, where the variable is not known; with a note each.

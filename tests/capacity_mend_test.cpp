@@ -80,7 +80,8 @@ std::string fix_of(std::string_view generation, const std::string& command) {
 
 std::string server(int cap, int size) {
   return fmt::format(
-      "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK={} python3 -m sglang.launch_server --model-path M --tp {} --dp {} "
+      "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK={} python3 -m sglang.launch_server --model-path M --tp {} "
+      "--dp {} "
       "--enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass ",
       cap, size, size);
 }
@@ -91,19 +92,22 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 
 TEST_CASE("mend: the flag that made the batch is named, with a number that cures") {
   // pr26643 rounds counts up to a multiple of 2, so that 1025 tokens a rank would become 1026.
-  const std::string chunk = fix_of("pr26643", server(1025, 2) + "--max-running-requests 16 --chunked-prefill-size 65536");
+  const std::string chunk =
+      fix_of("pr26643", server(1025, 2) + "--max-running-requests 16 --chunked-prefill-size 65536");
   CHECK(contains(chunk, "lower --chunked-prefill-size to 2048 (now 65536 / dp_size 2 = 32768 a rank)"));
   CHECK_FALSE(contains(chunk, "--max-running-requests"));
   const std::string requests =
-      fix_of("pr24850", "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=31 python3 -m sglang.launch_server --tp 2 --dp 2 "
-                        "--model-path M --enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend "
-                        "flashinfer_cutlass --max-running-requests 200 --chunked-prefill-size 64 --disable-cuda-graph");
+      fix_of("pr24850",
+             "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=31 python3 -m sglang.launch_server --tp 2 --dp 2 "
+             "--model-path M --enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend "
+             "flashinfer_cutlass --max-running-requests 200 --chunked-prefill-size 64 --disable-cuda-graph");
   CHECK(contains(requests, "lower --max-running-requests to 124 (now 200 / dp_size 2 = 100 a rank)"));
 }
 
 TEST_CASE("mend: a batch of a small rank beside a large chunk is the chunk's") {
-  const std::string fix = fix_of("pr22394", server(255, 2) + "--max-running-requests 16 --chunked-prefill-size 512 "
-                                                             "--cuda-graph-max-bs 200");
+  const std::string fix = fix_of("pr22394", server(255, 2) +
+                                                "--max-running-requests 16 --chunked-prefill-size 512 "
+                                                "--cuda-graph-max-bs 200");
   CHECK(contains(fix, "set SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK to 256 or more (the cap is 255 now)"));
   CHECK(contains(fix, "lower --chunked-prefill-size to 510 (now 512 / dp_size 2 = 256 a rank)"));
   CHECK_FALSE(contains(fix, "--max-running-requests"));
@@ -117,22 +121,26 @@ TEST_CASE("mend: with a cap of 0 only the variable cures") {
 }
 
 TEST_CASE("mend: without chunks the bound of a prefill batch is --max-prefill-tokens") {
-  const std::string fix = fix_of("pr30450", server(4096, 4) + "--max-running-requests 64 --chunked-prefill-size -1 "
-                                                              "--cuda-graph-max-bs 8");
+  const std::string fix = fix_of("pr30450", server(4096, 4) +
+                                                "--max-running-requests 64 --chunked-prefill-size -1 "
+                                                "--cuda-graph-max-bs 8");
   CHECK(contains(fix, "lower --max-prefill-tokens to 4096 (now 16384, the bound without chunks)"));
 }
 
 TEST_CASE("mend: two limits above the cap are lowered together") {
   const std::string fix =
       fix_of("pr30450", server(64, 4) + "--max-running-requests 500 --chunked-prefill-size 4096 --cuda-graph-max-bs 8");
-  CHECK(contains(fix, "lower --chunked-prefill-size to 256 (now 4096 / dp_size 4 = 1024 a rank), and lower "
-                      "--max-running-requests to 256 (now 500 / dp_size 4 = 125 a rank)"));
+  CHECK(contains(fix,
+                 "lower --chunked-prefill-size to 256 (now 4096 / dp_size 4 = 1024 a rank), and lower "
+                 "--max-running-requests to 256 (now 500 / dp_size 4 = 125 a rank)"));
 }
 
-TEST_CASE("mend: January's request pool is not divided by dp_size, so that a bucket can be larger than a rank's requests") {
-  const std::string command = server(63, 2) + "--max-running-requests 64 --chunked-prefill-size 64 --speculative-algorithm "
-                                              "STANDALONE --speculative-num-steps 3 --speculative-eagle-topk 2 "
-                                              "--speculative-num-draft-tokens 4";
+TEST_CASE(
+    "mend: January's request pool is not divided by dp_size, so that a bucket can be larger than a rank's requests") {
+  const std::string command = server(63, 2) +
+                              "--max-running-requests 64 --chunked-prefill-size 64 --speculative-algorithm "
+                              "STANDALONE --speculative-num-steps 3 --speculative-eagle-topk 2 "
+                              "--speculative-num-draft-tokens 4";
   std::map<std::string, int> seen;
   CHECK(check_mends("pr14668", command, seen) > 0);
   CHECK(seen["--max-running-requests"] > 0);
@@ -142,16 +150,18 @@ TEST_CASE("mend: a graph bucket above the cap, with requests below it") {
   const std::string command = server(20, 2) + "--max-running-requests 64 --chunked-prefill-size 16 ";
   std::map<std::string, int> seen;
   CHECK(check_mends("pr14668", command + "--cuda-graph-bs 8 64 2", seen) > 0);
-  CHECK(check_mends("pr14668",
-                    server(17, 2) + "--max-running-requests 66 --chunked-prefill-size 16 --cuda-graph-max-bs 64",  // bucket 40
-                    seen) > 0);
+  CHECK(check_mends(
+            "pr14668",
+            server(17, 2) + "--max-running-requests 66 --chunked-prefill-size 16 --cuda-graph-max-bs 64",  // bucket 40
+            seen) > 0);
   CHECK(seen["--cuda-graph-bs"] > 0);
   CHECK(seen["--cuda-graph-max-bs"] > 0);
 }
 
 TEST_CASE("mend: backends with a static cap") {
-  const std::string command = "python3 -m sglang.launch_server --model-path M --tp 8 --dp 4 --enable-dp-attention "
-                              "--deepep-mode low_latency ";
+  const std::string command =
+      "python3 -m sglang.launch_server --model-path M --tp 8 --dp 4 --enable-dp-attention "
+      "--deepep-mode low_latency ";
   std::map<std::string, int> seen;
   const std::string limits = "--max-running-requests 4096 --chunked-prefill-size 2048";
   for (const char* backend : {"deepep", "mooncake", "nixl"})
@@ -160,7 +170,8 @@ TEST_CASE("mend: backends with a static cap") {
   CHECK(seen["--max-running-requests"] > 0);
   CHECK(seen["--chunked-prefill-size"] > 0);
   seen.clear();  // 4096 tokens a rank: no value of the variable is accepted
-  CHECK(check_mends("pr30450", command + "--max-running-requests 32768 --chunked-prefill-size 64 --moe-a2a-backend deepep",
+  CHECK(check_mends("pr30450",
+                    command + "--max-running-requests 32768 --chunked-prefill-size 64 --moe-a2a-backend deepep",
                     seen) > 0);
   CHECK_FALSE(seen.contains("SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK"));
 }
@@ -181,9 +192,10 @@ TEST_CASE("mend: every mend that is offered for a drawn launch cures it, in ever
                              pick(8, 16, 64, 100, 500, 4100, 8192), pick(-1, 16, 512, 1000, 4096, 65536));
       command += pick(std::string("--disable-cuda-graph "), std::string("--cuda-graph-max-bs 200 "),
                       std::string("--cuda-graph-max-bs 8 "), std::string("--cuda-graph-bs 4 1 256 32 "));
-      command += pick(std::string(), std::string(),
-                      std::string("--speculative-algorithm STANDALONE --speculative-num-steps 3 --speculative-eagle-topk 2 "
-                                  "--speculative-num-draft-tokens 4 "));
+      command +=
+          pick(std::string(), std::string(),
+               std::string("--speculative-algorithm STANDALONE --speculative-num-steps 3 --speculative-eagle-topk 2 "
+                           "--speculative-num-draft-tokens 4 "));
       command += pick(std::string(), std::string(), std::string("--enable-dp-lm-head --moe-dense-tp-size 1 "));
       command += pick(std::string(), std::string("--disaggregation-mode decode "),
                       std::string("--disaggregation-mode prefill "));
@@ -193,7 +205,7 @@ TEST_CASE("mend: every mend that is offered for a drawn launch cures it, in ever
     CHECK(errors >= 5);
   }
   for (const std::string name : {"SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK", "--chunked-prefill-size",
-                           "--max-prefill-tokens", "--max-running-requests"}) {
+                                 "--max-prefill-tokens", "--max-running-requests"}) {
     CAPTURE(name);
     CHECK(seen[name] > 0);
   }

@@ -36,23 +36,26 @@ TEST_CASE("yaml: the lines of one command belong together") {
 }
 
 TEST_CASE("yaml: lists, a shell's script, an entry point") {
-  CHECK(read("command: [python3, -m, sglang.launch_server]\nargs:\n- --tp\n- 8\n- --moe-a2a-backend\n- deepep\n")
-            .argv == kArguments);
+  CHECK(
+      read("command: [python3, -m, sglang.launch_server]\nargs:\n- --tp\n- 8\n- --moe-a2a-backend\n- deepep\n").argv ==
+      kArguments);
   CHECK(read("containers:\n- name: s\n  command: [sh, -c]\n  args:\n  - |\n    T=8\n    sglang serve \\\n      --tp $T "
              "\\\n      --moe-a2a-backend deepep\n")
             .argv == kArguments);
   CHECK(read("entrypoint: python3 -m sglang.launch_server\ncommand: --tp ${TP:-8} --moe-a2a-backend deepep\n").argv ==
         kArguments);
   CHECK(read("command: [sglang, serve, --tp, '${TP:-8}', --moe-a2a-backend, deepep]\n").argv == kArguments);
-  const LaunchCommand script = read("command: [sh, -c]\nargs:\n- |\n  sglang serve --tp 8\n  --moe-a2a-backend deepep\n");
+  const LaunchCommand script =
+      read("command: [sh, -c]\nargs:\n- |\n  sglang serve --tp 8\n  --moe-a2a-backend deepep\n");
   CHECK(script.argv == Words{"--tp", "8"});  // there a shell reads the lines
   CHECK(script.notes.back().is_warning);
 }
 
 TEST_CASE("yaml: the container's environment") {
-  for (const char* text : {"environment:\n  A: 1\n  B: 'x y'\ncommand: sglang serve --tp 8\n",
-                           "environment:\n- A=1\n- B=x y\n- C\ncommand: sglang serve --tp 8\n",
-                           "env:\n- name: A\n  value: '1'\n- name: B\n  value: x y\n- name: C\ncommand: [sglang, serve]\n"}) {
+  for (const char* text :
+       {"environment:\n  A: 1\n  B: 'x y'\ncommand: sglang serve --tp 8\n",
+        "environment:\n- A=1\n- B=x y\n- C\ncommand: sglang serve --tp 8\n",
+        "env:\n- name: A\n  value: '1'\n- name: B\n  value: x y\n- name: C\ncommand: [sglang, serve]\n"}) {
     CAPTURE(text);
     CHECK(read(text).env.get("A") == "1");
     CHECK(read(text).env.get("B") == "x y");

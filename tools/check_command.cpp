@@ -29,8 +29,8 @@ namespace {
 constexpr double kMostGpuMemory_gib = 1 << 20;
 
 constexpr const char* kFooter =
-    R"(The launch command comes from the words after `--`, from --file, or from standard input: a script, or the containers of a
-docker-compose or Kubernetes file. Environment settings in it count (FOO=1 python3 -m .., export FOO=1); --env adds to
+    R"(The launch command comes from the words after `--`, from --file, or from standard input: a script, or the containers of
+a docker-compose or Kubernetes file. Environment settings in it count (FOO=1 python3 -m .., export FOO=1); --env adds to
 them. Variables and arrays that a script sets are filled in; a value that nobody set is a note, and an error only where
 the verdict needs it.
 

@@ -39,8 +39,9 @@ std::string nearest_choice(const Refused& refused) {
   const std::string_view meant = nearest(refused.value, choices);
   std::string list;
   for (const std::string_view choice : choices) list += fmt::format("{}{}", list.empty() ? "" : ", ", choice);
-  return meant.empty() ? fmt::format("give {} one of {} (now {})", option_of(*refused.flag), list, one_line(refused.value, 60))
-                       : fmt::format("give {} {} (now {})", option_of(*refused.flag), meant, one_line(refused.value, 60));
+  return meant.empty()
+             ? fmt::format("give {} one of {} (now {})", option_of(*refused.flag), list, one_line(refused.value, 60))
+             : fmt::format("give {} {} (now {})", option_of(*refused.flag), meant, one_line(refused.value, 60));
 }
 
 }  // namespace

@@ -21,15 +21,18 @@ std::string as_one_line(const std::string& text) {
     const char c = text[i];
     const char next = i + 1 < text.size() ? text[i + 1] : '\0';
     if (quote == '\0' && c == '\\' && next == '\n') continue;
-    if (quote == '\0' && c == '#' && (line.empty() || line.back() == ' ')) line += "'#'";
-    else line += quote == '\0' && c == '\n' ? ' ' : c;
+    if (quote == '\0' && c == '#' && (line.empty() || line.back() == ' '))
+      line += "'#'";
+    else
+      line += quote == '\0' && c == '\n' ? ' ' : c;
     if (c != quote && (quote != '\0' || (c != '\'' && c != '"'))) continue;
     quote = quote == '\0' ? c : '\0';
   }
   return line;
 }
 
-// One element of a list. Variables that the tool fills in stay visible, a whole script is kept for the shell that runs it.
+// One element of a list. Variables that the tool fills in stay visible, a whole script is kept for the shell that runs
+// it.
 std::string as_word(const std::string& word) {
   const bool has_variable = word.find('$') != std::string::npos;
   return has_variable && word.find_first_of(" \t\n\"\\`") == std::string::npos ? '"' + word + '"' : shell_quote(word);

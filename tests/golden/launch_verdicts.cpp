@@ -51,8 +51,9 @@ json disagreeing_phases(const CheckReport& report) {
 }
 
 // What the row may hold; witness and what follows explain it and are not compared.
-constexpr std::array<std::string_view, 11> kKnownKeys = {"verdict", "accept", "phases", "max_num_tokens", "workspace_bytes_per_rank", "witness",
-                                   "why",     "at",     "request_bound", "chunk", "require_mlp_tp_gather"};
+constexpr std::array<std::string_view, 11> kKnownKeys = {
+    "verdict", "accept", "phases",        "max_num_tokens", "workspace_bytes_per_rank", "witness",
+    "why",     "at",     "request_bound", "chunk",          "require_mlp_tp_gather"};
 
 std::optional<std::string> unknown_key(const json& out) {
   for (const auto& [key, value] : out.items())
