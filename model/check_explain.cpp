@@ -35,7 +35,7 @@ std::vector<std::string> gather_chain(const Deployment& deployment) {
   std::vector<std::string> chain;
   const bool dp = deployment.args.enable_dp_attention;
   chain.push_back(fmt::format("require_mlp_tp_gather is {}: {}", deployment.require_mlp_tp_gather,
-                              explain(deployment.gather_row, deployment.gather_inputs)));
+                              explain(deployment.generation->gather, deployment.gather_inputs)));
   if (deployment.skip_all_gather)
     chain.push_back("SGLANG_SCHEDULER_SKIP_ALL_GATHER is set: the scheduler exchanges nothing");
   else if (dp && !deployment.require_mlp_tp_gather)
@@ -64,16 +64,33 @@ std::string rank_line(const TroubledBatch& batch, std::size_t rank) {
                      decision.sizing.runtime_max_tokens_per_rank);
 }
 
-// One line for each distinct outcome, the first rank that has it.
+using Outcome = std::pair<std::int64_t, bool>;  // R, and whether the rank raised
+Outcome outcome_of(const RankDecision& decision) {
+  return {decision.sizing.runtime_max_tokens_per_rank, decision.raised.has_value()};
+}
+
+// One line for each distinct outcome, the first rank that has it; what is cut is counted.
 void add_rank_lines(const TroubledBatch& batch, std::vector<std::string>& chain) {
-  std::vector<std::pair<std::int64_t, bool>> seen;
-  for (std::size_t rank = 0; rank < batch.decisions.size() && seen.size() < 4; ++rank) {
-    const RankDecision& decision = batch.decisions[rank];
-    const std::pair key{decision.sizing.runtime_max_tokens_per_rank, decision.raised.has_value()};
-    if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
-    seen.push_back(key);
-    chain.push_back(rank_line(batch, rank));
+  constexpr std::size_t kOutcomes = 4;
+  std::vector<Outcome> seen;
+  std::vector<std::int64_t> others;  // R of ranks whose outcome has no line
+  for (std::size_t rank = 0; rank < batch.decisions.size(); ++rank) {
+    const Outcome outcome = outcome_of(batch.decisions[rank]);
+    if (std::find(seen.begin(), seen.end(), outcome) != seen.end()) continue;
+    if (seen.size() == kOutcomes) {
+      others.push_back(outcome.first);
+      continue;
+    }
+    seen.push_back(outcome);
+    const auto alike = std::count_if(batch.decisions.begin(), batch.decisions.end(),
+                                     [&](const RankDecision& other) { return outcome_of(other) == outcome; });
+    chain.push_back(rank_line(batch, rank) + (alike > 1 ? fmt::format(", as on {} more", alike - 1) : ""));
   }
+  if (others.empty()) return;
+  const auto [least, most] = std::minmax_element(others.begin(), others.end());
+  chain.push_back(fmt::format("{} more DP {} to other R, {}", others.size(),
+                              others.size() == 1 ? "rank comes" : "ranks come",
+                              *least == *most ? std::to_string(*least) : fmt::format("from {} to {}", *least, *most)));
 }
 
 bool is_collapsed(const Deployment& deployment) {

@@ -82,7 +82,7 @@ void resolve_gather(Deployment& out, bool mori_recv_bound) {
                                    .disable_attn_tp_gather = args.disable_attn_tp_gather,
                                    .mori_recv_bound = mori_recv_bound};
   const GatherRules& rules = out.generation->gather;
-  out.gather_row = rules.mlp_tp_gather_row(out.gather_inputs);
+  out.gather_row = mlp_tp_gather_row(rules, out.gather_inputs);
   const auto take = [&](std::string_view predicate, const Result<bool>& value) {
     if (value) return *value;
     reject(out, "start", predicate, value.error(),

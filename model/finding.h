@@ -57,13 +57,18 @@ struct RowEvidence {
   std::int64_t expected_offset = -1;  // where the reader looked: by the reader's own R
   std::int64_t written_offset = -1;   // where the writer put it: by the writer's own R
   std::int64_t expected_round = -1;
-  int found_writer = -1;  // the last four: who wrote what is there, and when; -1: nobody
+  int found_writer = -1;  // this and the next: who wrote what is there, and when; -1: nobody
   int found_source = -1;  // whose token it belongs to (the same as found_writer, except in the combine region)
   int found_payload = -1;
   std::int64_t found_token = -1;  // -1 also for padding rows that sanitize wrote
+  std::int64_t found_slot = -1;   // its slot within (found_source, slice)
   std::int64_t found_round = -1;
   int found_step = -1;
   bool race = false;  // two ranks wrote these bytes in one round: here the higher rank wins, on hardware either
+  int lost_writer = -1;          // of a race: who wrote them too, and what; the highest rank below the winner
+  std::int64_t lost_token = -1;  // that rank's own
+  std::int64_t lost_slot = -1;
+  int lost_payload = -1;
   bool operator==(const RowEvidence&) const = default;
 };
 

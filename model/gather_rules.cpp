@@ -5,20 +5,49 @@
 namespace a2asim {
 namespace {
 
-enum class Added { nothing, flashinfer, flashinfer_elastic_mori };
+// The tests that gather, in SGLang's order; the last one decides either way.
+bool holds(GatherRow test, const GatherInputs& in) {
+  switch (test) {
+    case GatherRow::elastic_expanded_world:
+      return in.elastic_expanded_world;
+    case GatherRow::dense_not_set:
+      return !in.moe_dense_tp_size;
+    case GatherRow::no_dp_lm_head:
+      return !in.enable_dp_lm_head;
+    case GatherRow::backend_none:
+      return in.moe_a2a_backend == "none";
+    case GatherRow::backend_flashinfer:
+      return in.moe_a2a_backend == "flashinfer";
+    case GatherRow::backend_mori_recv_bound:
+      return in.moe_a2a_backend == "mori" && in.mori_recv_bound;
+    case GatherRow::dense_above_attention_tp:
+      return *in.moe_dense_tp_size > in.tp_size / in.dp_size;
+    case GatherRow::no_dp_attention:
+    case GatherRow::dp_size_is_1:
+      break;
+  }
+  return false;
+}
 
-// The rows grew at fixed places, so one walk serves every version.
-GatherRow first_match(const GatherInputs& in, Added added) {
-  const bool newest = added == Added::flashinfer_elastic_mori;
-  if (!in.enable_dp_attention) return GatherRow::no_dp_attention;
-  if (in.dp_size <= 1) return GatherRow::dp_size_is_1;
-  if (newest && in.elastic_expanded_world) return GatherRow::elastic_expanded_world;
-  if (!in.moe_dense_tp_size) return GatherRow::dense_not_set;
-  if (!in.enable_dp_lm_head) return GatherRow::no_dp_lm_head;
-  if (in.moe_a2a_backend == "none") return GatherRow::backend_none;
-  if (added != Added::nothing && in.moe_a2a_backend == "flashinfer") return GatherRow::backend_flashinfer;
-  if (newest && in.moe_a2a_backend == "mori" && in.mori_recv_bound) return GatherRow::backend_mori_recv_bound;
-  return GatherRow::dense_above_attention_tp;
+// A test that did not hold, with what was found in its place.
+std::string unmet(GatherRow test, const GatherInputs& in) {
+  switch (test) {
+    case GatherRow::elastic_expanded_world:
+      return "an expanded elastic world (is not)";
+    case GatherRow::dense_not_set:
+      return fmt::format("--moe-dense-tp-size not set (is {})", *in.moe_dense_tp_size);
+    case GatherRow::no_dp_lm_head:
+      return "--enable-dp-lm-head not set (is set)";
+    case GatherRow::backend_none:
+      return fmt::format("--moe-a2a-backend none (is {})", in.moe_a2a_backend);
+    case GatherRow::backend_flashinfer:
+      return "or flashinfer";
+    case GatherRow::backend_mori_recv_bound:
+      return "or mori with SGLANG_MORI_RECV_BOUND";
+    default:
+      return fmt::format("moe_dense_tp_size > tp_size / dp_size ({} > {})", *in.moe_dense_tp_size,
+                         in.tp_size / in.dp_size);
+  }
 }
 
 Result<bool> attention_is_scattered(const GatherInputs& in) {
@@ -27,10 +56,12 @@ Result<bool> attention_is_scattered(const GatherInputs& in) {
 
 }  // namespace
 
-GatherRow mlp_tp_gather_row_pr14668(const GatherInputs& in) { return first_match(in, Added::nothing); }
-GatherRow mlp_tp_gather_row_pr30450(const GatherInputs& in) { return first_match(in, Added::flashinfer); }
-GatherRow mlp_tp_gather_row_main20260823(const GatherInputs& in) {
-  return first_match(in, Added::flashinfer_elastic_mori);
+GatherRow mlp_tp_gather_row(const GatherRules& rules, const GatherInputs& in) {
+  if (!in.enable_dp_attention) return GatherRow::no_dp_attention;
+  if (in.dp_size <= 1) return GatherRow::dp_size_is_1;
+  for (const GatherRow test : rules.mlp_tp_gather_tests)
+    if (holds(test, in)) return test;
+  return rules.mlp_tp_gather_tests.back();
 }
 
 Result<bool> value(GatherRow row, const GatherInputs& in) {
@@ -40,13 +71,14 @@ Result<bool> value(GatherRow row, const GatherInputs& in) {
     case GatherRow::dp_size_is_1:
       return fail(ErrorKind::assertion_error, "dp_size must be greater than 1");
     case GatherRow::dense_above_attention_tp:
-      return *in.moe_dense_tp_size > in.tp_size / in.dp_size;
+      return holds(row, in);
     default:
       return true;
   }
 }
 
-std::string explain(GatherRow row, const GatherInputs& in) {
+std::string explain(const GatherRules& rules, const GatherInputs& in) {
+  const GatherRow row = mlp_tp_gather_row(rules, in);
   switch (row) {
     case GatherRow::no_dp_attention:
       return "no --enable-dp-attention";
@@ -67,9 +99,12 @@ std::string explain(GatherRow row, const GatherInputs& in) {
     case GatherRow::dense_above_attention_tp:
       break;
   }
-  const std::int64_t attention_tp = in.tp_size / in.dp_size;
-  return fmt::format("moe_dense_tp_size {} > tp_size / dp_size = {} is {}", *in.moe_dense_tp_size, attention_tp,
-                     *in.moe_dense_tp_size > attention_tp);
+  if (holds(row, in))
+    return fmt::format("moe_dense_tp_size {} > tp_size / dp_size = {}: the dense layers span more ranks than attention",
+                       *in.moe_dense_tp_size, in.tp_size / in.dp_size);
+  std::string tests;
+  for (const GatherRow test : rules.mlp_tp_gather_tests) tests += (tests.empty() ? "" : ", ") + unmet(test, in);
+  return "any of these would make it true, none holds: " + tests;
 }
 
 Result<bool> require_attn_tp_gather_pr14668(const GatherInputs& in) {
@@ -86,7 +121,7 @@ Result<bool> require_attn_tp_gather_pr27945(const GatherInputs& in) {
 }
 
 Result<bool> require_mlp_tp_gather(const GatherRules& rules, const GatherInputs& in) {
-  return value(rules.mlp_tp_gather_row(in), in);
+  return value(mlp_tp_gather_row(rules, in), in);
 }
 
 Result<bool> require_gathered_buffer(const GatherRules& rules, const GatherInputs& in) {

@@ -107,11 +107,15 @@ class SimAllToAll final : public AllToAll {
     std::int64_t at = -1, written_at = -1;  // bytes: where the reader looks, where the writer put it (-1: unknown)
     Shadow::Content found;                  // what is there
     std::optional<FindingKind> wrong;       // nothing: it is the expected row, or none is expected
+    std::optional<RowTag> lost;             // of a race: what another rank wrote there too
   };
   // After dispatch: the row of (source, slot) in the receive buffer of `rank`, by the reader's own R.
   RowView received(int rank, int source, int payload, std::int64_t slot) const;
   // After experts: the output for this slot that `rank` reads back from the slice of `from`, by the R of its dispatch.
   RowView returned(int rank, int from, std::int64_t slot) const;
+  // After experts: a row of this token that its reader finds wrong, or nothing. Outputs that `rank` reads back come
+  // first, then what it sent. Of findings only the first are kept; this looks itself.
+  std::optional<Finding> wrong_row_of(int rank, std::int64_t token) const;
   Fidelity fidelity() const { return options_.fidelity; }
   const AllToAllConfig& config(int rank) const { return rank_at(rank).config; }
   bool guards_intact() const { return memory_.guards_intact(); }
@@ -205,6 +209,9 @@ class SimAllToAll final : public AllToAll {
   static std::optional<Judgement> judge(const RowCheck& check, const Shadow::Content& content, std::int64_t slot);
   RowView view(const RowCheck& check, std::int64_t slot) const;
   static void note_found(RowEvidence& row, const Shadow::Content& content);
+  std::optional<RowTag> lost_row(const RowCheck& check, std::int64_t begin, const Shadow::Content& content) const;
+  Finding row_finding(const RowCheck& check, std::int64_t slot, const Shadow::Content& content,
+                      const Judgement& judgement) const;
   void inspect_rows(const RowCheck& check);
   void inspect_row(const RowCheck& check, std::int64_t index);
 

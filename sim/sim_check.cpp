@@ -73,7 +73,47 @@ SimAllToAll::RowView SimAllToAll::view(const RowCheck& check, std::int64_t slot)
   row.token = records_.token(check.run.record, check.slice, slot);
   if (check.written_at >= 0) row.written_at = check.written_at + slot * check.run.pitch_bytes;
   if (const auto judgement = judge(check, row.found, slot)) row.wrong = judgement->kind;
+  if (row.wrong) row.lost = lost_row(check, row.at, row.found);
   return row;
+}
+
+// The shadow keeps the winner of a race only; the others follow from where everybody's rows of this round begin.
+std::optional<RowTag> SimAllToAll::lost_row(const RowCheck& check, std::int64_t begin,
+                                            const Shadow::Content& content) const {
+  if (!content.race || content.tag.round != check.round) return std::nullopt;
+  const std::int64_t end = begin + check.run.pitch_bytes;
+  for (int writer = ep_size_ - 1; writer >= 0; --writer) {
+    if (writer == content.tag.writer || sent_by(writer) == Shadow::kNone) continue;
+    const int payloads = static_cast<int>(rank_at(writer).config.payload_bytes_per_token.size());
+    for (int p = 0; p < payloads; ++p) {
+      const Shadow::Run run = sent_run(writer, check.slice, p);
+      if (run.count <= 0 || run.begin >= end || run.end() <= begin) continue;
+      const std::int64_t slot = std::max<std::int64_t>(begin - run.begin, 0) / run.pitch_bytes;
+      return RowTag{RowKind::dispatched, writer,       writer, p, slot, records_.token(run.record, check.slice, slot),
+                    check.round,         context_.step};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Finding> SimAllToAll::wrong_row_of(int rank, std::int64_t token) const {
+  std::vector<RowCheck> checks;
+  for (int slice = 0; slice < ep_size_; ++slice)
+    if (takes_part(slice)) checks.push_back(returned_rows(rank, slice, rank_at(rank).runtime_max));
+  for (int slice = 0; slice < ep_size_; ++slice)
+    for (std::size_t p = 0; takes_part(slice) && p < rank_at(slice).config.payload_bytes_per_token.size(); ++p)
+      checks.push_back(received_rows(slice, rank, static_cast<int>(p)));
+  for (const RowCheck& check : checks) {
+    if (check.run.record == Shadow::kNone) continue;
+    const std::span<const std::int32_t> tokens = records_.tokens(check.run.record, check.slice);
+    const auto slot = std::ranges::find(tokens, token) - tokens.begin();
+    if (slot >= std::min<std::int64_t>(std::ssize(tokens), check.run.count)) continue;
+    const std::int64_t begin = check.run.begin + slot * check.run.pitch_bytes;
+    const Shadow::Content content = shadow_of(check.slice).read(begin, begin + check.run.pitch_bytes);
+    const auto judgement = judge(check, content, slot);
+    if (judgement) return row_finding(check, slot, content, *judgement);
+  }
+  return std::nullopt;
 }
 
 void SimAllToAll::note_found(RowEvidence& row, const Shadow::Content& content) {
@@ -82,6 +122,7 @@ void SimAllToAll::note_found(RowEvidence& row, const Shadow::Content& content) {
   row.found_source = content.tag.source;
   row.found_payload = content.tag.payload;
   row.found_token = content.tag.token;
+  row.found_slot = content.tag.slot;
   row.found_round = content.tag.round;
   row.found_step = content.tag.step;
 }
@@ -99,25 +140,34 @@ void SimAllToAll::inspect_row(const RowCheck& check, std::int64_t index) {
   const std::int64_t token = records_.token(check.run.record, check.slice, index);
   std::vector<std::uint8_t>& tainted = rank_at(check.source).tainted;
   if (token >= 0 && token < static_cast<std::int64_t>(tainted.size())) tainted[static_cast<std::size_t>(token)] = 1;
-  if (!log_.count(judgement->kind)) return;
+  if (log_.count(judgement->kind)) log_.keep(row_finding(check, index, content, *judgement));
+}
 
-  Finding found = finding(judgement->kind, judgement->severity, check.operation, check.reader);
+Finding SimAllToAll::row_finding(const RowCheck& check, std::int64_t slot, const Shadow::Content& content,
+                                 const Judgement& judgement) const {
+  Finding found = finding(judgement.kind, judgement.severity, check.operation, check.reader);
   found.root = root_;
   found.peer = check.source;
-  found.token = token;
+  found.token = records_.token(check.run.record, check.slice, slot);
   RowEvidence row;
   row.slice = check.slice;
   row.source = check.source;
   row.payload = check.run.payload;
-  row.token = token;
-  row.slot = index;
-  row.expected_offset = begin;
-  row.written_offset = check.written_at < 0 ? -1 : check.written_at + index * check.run.pitch_bytes;
+  row.token = found.token;
+  row.slot = slot;
+  row.expected_offset = check.run.begin + slot * check.run.pitch_bytes;
+  row.written_offset = check.written_at < 0 ? -1 : check.written_at + slot * check.run.pitch_bytes;
   row.expected_round = check.round;
   row.race = content.race;
   note_found(row, content);
+  if (const auto lost = lost_row(check, row.expected_offset, content)) {
+    row.lost_writer = lost->writer;
+    row.lost_token = lost->token;
+    row.lost_slot = lost->slot;
+    row.lost_payload = lost->payload;
+  }
   found.row = row;
-  log_.keep(std::move(found));
+  return found;
 }
 
 }  // namespace a2asim

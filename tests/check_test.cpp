@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/check_explain.h"
 #include "tests/launch.h"
 
 using namespace a2asim;
@@ -43,7 +44,34 @@ TEST_CASE("a disagreement comes with a smallest witness, the chain and the mend"
   CHECK(finding->witness->runtime_max_tokens_per_rank == std::vector<std::optional<std::int64_t>>{2, 1, 1, 1});
   CHECK(finding->fix.find("--enable-dp-lm-head") != std::string::npos);
   CHECK(finding->chain.front().find("require_mlp_tp_gather is false") != std::string::npos);
+  // Both flags that the mend offers to drop are in the chain, with what each of them does there.
+  CHECK(finding->chain.front().find("--enable-dp-lm-head not set (is set)") != std::string::npos);
+  CHECK(finding->chain.front().find("--moe-dense-tp-size not set (is 1)") != std::string::npos);
+  CHECK(finding->chain.back().ends_with("R = 1, as on 2 more"));
   CHECK(find(report, "geometry_disagreement", Phase::eager_decode) == nullptr);  // eager uses the cap
+}
+
+TEST_CASE("the chain has a line for four outcomes, and counts the ranks whose outcome has none") {
+  const auto deployment =
+      deploy("pr25907",
+             "python3 -m sglang.launch_server --model-path M --tp 8 --dp 8 --enable-dp-attention --enable-dp-lm-head "
+             "--moe-dense-tp-size 1 "
+             "--moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass --disable-cuda-graph");
+  TroubledBatch batch;
+  batch.phase = Phase::eager_decode;
+  for (const std::int64_t count : {7, 2, 3, 2, 9, 4, 6, 6}) {
+    batch.batches.push_back({ForwardMode::decode, count});
+    RankDecision decision;
+    decision.rows = decision.sizing.runtime_max_tokens_per_rank = count;
+    batch.decisions.push_back(decision);
+  }
+  const std::vector<std::string> chain = explain_disagreement(*deployment, batch).chain;
+  REQUIRE(chain.size() == 7);  // two of the flags, four outcomes, and the rest
+  CHECK(chain.at(3).starts_with("DP rank 1: 2 requests"));
+  CHECK(chain.at(3).ends_with("R = 2, as on 1 more"));
+  CHECK(chain.at(6) == "3 more DP ranks come to other R, from 4 to 6");
+  batch.decisions.resize(6);
+  CHECK(explain_disagreement(*deployment, batch).chain.back() == "1 more DP rank comes to other R, 4");
 }
 
 TEST_CASE("without graphs #29461 agrees: only the eager path matters, and it wastes") {
@@ -60,7 +88,7 @@ TEST_CASE("an explicit chunk above an explicit cap is an error with both numbers
   REQUIRE(finding != nullptr);
   CHECK(finding->witness->tokens_per_dp_rank.front() == 1025);
   CHECK(finding->fix.find("8192") != std::string::npos);                    // the variable, for 32768 / 4
-  CHECK(finding->fix.find("--chunked-prefill-size to 4096") != std::string::npos);
+  CHECK(finding->fix.find("--chunked-prefill-size to 4096 (now 32768 / dp_size 4 = 8192 a rank)") != std::string::npos);
 
   const CheckReport open = check("pr30450", command + "--max-running-requests 64");
   CHECK(open.verdict == Verdict::agrees);

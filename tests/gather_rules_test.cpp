@@ -109,15 +109,26 @@ TEST_CASE("gather: attention gather needs dp < tp, or no DP attention at all") {
   CHECK_FALSE(*require_mlp_sync(kGatherRulesPr27945, in));
 }
 
-TEST_CASE("gather: the deciding row is explained with its numbers") {
-  CHECK(explain(mlp_tp_gather_row_pr14668(collapsing()), collapsing()) ==
-        "moe_dense_tp_size 1 > tp_size / dp_size = 1 is false");
-  CHECK(mlp_tp_gather_row_pr30450(collapsing()) == GatherRow::backend_flashinfer);
-  GatherInputs in = collapsing();
+TEST_CASE("gather: the deciding row is explained with its numbers; where none gathers, every test with what it met") {
+  const std::string why = explain(kGatherRulesPr27945, collapsing());
+  // Each of these would have made it true, so each is told: the advice to drop a flag follows from them.
+  for (const char* part :
+       {"none holds", "--moe-dense-tp-size not set (is 1)", "--enable-dp-lm-head not set (is set)",
+        "--moe-a2a-backend none (is flashinfer)", "moe_dense_tp_size > tp_size / dp_size (1 > 1)"})
+    CHECK_MESSAGE(why.find(part) != std::string::npos, std::string(part));
+  CHECK(why.find("or flashinfer") == std::string::npos);  // a test of newer versions
+  const std::string newest = explain(kGatherRulesMain20260823, collapsing("mori"));
+  for (const char* part : {"an expanded elastic world (is not)", "--moe-a2a-backend none (is mori), or flashinfer,",
+                           "or mori with SGLANG_MORI_RECV_BOUND"})
+    CHECK_MESSAGE(newest.find(part) != std::string::npos, std::string(part));
+  CHECK(mlp_tp_gather_row(kGatherRulesPr30450, collapsing()) == GatherRow::backend_flashinfer);
+  GatherInputs in = collapsing("deepep");
+  in.moe_dense_tp_size = 2;
+  CHECK(explain(kGatherRulesPr27945, in).starts_with("moe_dense_tp_size 2 > tp_size / dp_size = 1"));
   in.enable_dp_lm_head = false;
-  CHECK(explain(mlp_tp_gather_row_pr14668(in), in) == "no --enable-dp-lm-head");
+  CHECK(explain(kGatherRulesPr14668, in) == "no --enable-dp-lm-head");
   in.moe_dense_tp_size.reset();
-  CHECK(explain(mlp_tp_gather_row_pr14668(in), in) == "--moe-dense-tp-size is not set");
+  CHECK(explain(kGatherRulesPr14668, in) == "--moe-dense-tp-size is not set");
   in.dp_size = 1;
-  CHECK(explain(mlp_tp_gather_row_pr14668(in), in).find("dp_size 1") != std::string::npos);
+  CHECK(explain(kGatherRulesPr14668, in).find("dp_size 1") != std::string::npos);
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 
 #include "model/generation.h"
@@ -162,10 +163,128 @@ TEST_CASE("report: an arrow ends in the slot that really holds the row") {
 
 TEST_CASE("report: without a script the page says the verdict, the chain and the fix") {
   const std::string page = page_of(replayed(shipped("collapse")));
-  for (const char* part : {"Disagrees", "knows only its own number of rows, 4", "<var>R</var> = <strong>4</strong>",
-                           "Where one row went", "require_mlp_tp_gather is false", "leave out --enable-dp-lm-head",
-                           "From wrong outputs back to the rows behind them", "<noscript>"})
+  for (const char* part :
+       {"Disagrees", "knows only its own number of rows, 4", "<var>R</var> = <strong>4</strong>", "Where one row went",
+        "require_mlp_tp_gather is false", "leave out --enable-dp-lm-head", "--enable-dp-lm-head not set (is set)",
+        "--moe-dense-tp-size not set (is 1)", "Of the 18 outputs of this step (9 tokens in 2 layers)",
+        "From wrong outputs back to the rows behind them", "<noscript>"})
     CHECK_MESSAGE(page.find(part) != std::string::npos, std::string(part));
+}
+
+namespace {
+
+// As the collapse, with so many ranks and these requests.
+Scenario wide_collapse(const std::vector<std::int64_t>& requests) {
+  Scenario scenario = shipped("collapse");
+  scenario.launch = fmt::format(
+      "python3 -m sglang.launch_server --model-path M --tp-size {0} --dp-size {0} --enable-dp-attention "
+      "--enable-dp-lm-head --moe-dense-tp-size 1 --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass "
+      "--disable-cuda-graph",
+      requests.size());
+  scenario.sglang = "pr25907";  // rounds no counts
+  scenario.model = {static_cast<std::int64_t>(requests.size()) * 2, 4, 64, 1, DataType::bfloat16};
+  scenario.expect.reset();
+  scenario.expect_by_generation.clear();
+  Step step;
+  step.mode = {ForwardMode::decode};
+  step.tokens = requests;
+  scenario.steps = {step};
+  return scenario;
+}
+
+}  // namespace
+
+TEST_CASE("report: different sizes have different marks, however many there are") {
+  std::vector<std::int64_t> requests;
+  for (std::int64_t rank = 0; rank < 40; ++rank) requests.push_back(rank % 36 + 1);
+  const std::string page = page_of(replayed(wide_collapse(requests)));
+  const std::string_view before = "<span class=\"mark\" aria-hidden=\"true\">", between = "</span> <strong>";
+  std::map<std::string, std::string> mark_of;
+  std::set<std::string> marks;
+  for (std::size_t at = page.find(before); at != std::string::npos; at = page.find(before, at + 1)) {
+    const std::size_t begin = at + before.size(), middle = page.find(between, begin);
+    const std::string mark = page.substr(begin, middle - begin);
+    const std::size_t size = middle + between.size();
+    const auto [known, is_new] = mark_of.emplace(page.substr(size, page.find('<', size) - size), mark);
+    CHECK(known->second == mark);
+    marks.insert(mark);
+  }
+  CHECK(mark_of.size() == 36);
+  CHECK(marks.size() == mark_of.size());
+  CHECK(page.find("36 groups of ranks, with R from 1 to 36. The first 8:") != std::string::npos);
+}
+
+TEST_CASE("report: in a large run too the row behind a wrong output is found") {
+  std::vector<std::int64_t> requests;
+  for (std::int64_t rank = 0; rank < 32; ++rank) requests.push_back(rank * 7 % 30 + 1);
+  const ReplayForPage run = replayed(wide_collapse(requests));
+  const ReplayedStep& step = run.report.steps.at(0);
+  const auto lost = std::ranges::find_if(
+      step.findings, [&](const Finding& found) { return is_output(found) && row_behind(step, found) == nullptr; });
+  REQUIRE(lost != step.findings.end());  // what the run keeps does not suffice
+  const std::string page = page_of(run);
+  const std::string all = page.substr(page.find("From wrong outputs back"));
+  const std::string chains = all.substr(0, all.find("</details>"));
+  CHECK(count(chains, "<li>Rank ") == 8);
+  CHECK(count(chains, "It finds ") == 8);
+}
+
+TEST_CASE("report: a row that was written over is told so, with who did it") {
+  const ReplayForPage run = replayed(shipped("skip_all_gather"));
+  const auto bad = std::ranges::find_if(run.report.steps, &ReplayedStep::is_bad);
+  REQUIRE(bad != run.report.steps.end());
+  std::size_t told = 0;
+  for (const Finding& found : bad->findings) {
+    if (!found.row || found.row->payload != 0 || found.row->written_offset != found.row->expected_offset) continue;
+    const RowEvidence& row = *found.row;
+    if (found.kind != FindingKind::misplaced) continue;
+    REQUIRE(row.race);
+    ++told;
+    ToldReplay story{&run.scenario, &run.report, run.deployment.get(), true, &found};
+    const std::string words = what_happened(story, 2);
+    const auto r = static_cast<std::size_t>(row.found_writer);
+    const std::int64_t size = bad->ranks[r].decision.sizing.runtime_max_tokens_per_rank;
+    const std::string other = fmt::format(
+        "But rank {0}, whose R is {1}, put its own token {2} into the same bytes (row {0} × {1} + {3} = {4})",
+        row.found_writer, size, row.found_token, row.found_slot, row.found_writer * size + row.found_slot);
+    CHECK_MESSAGE(words.find(other) != std::string::npos, words);
+  }
+  CHECK(told > 0);
+  // Where there is one, a row that moved is told instead: it shows more.
+  const Finding* row = telling_row(*bad, [](const Finding&) { return true; });
+  REQUIRE(row != nullptr);
+  CHECK(row->row->written_offset != row->row->expected_offset);
+  // Of a row that moved, the one that was found in its place is told too.
+  CHECK(page_of(replayed(shipped("collapse")))
+            .find("That row was filled by rank 0: with its R = 4, its token 1 belongs in row "
+                  "0 × 4 + 1 = 1.") != std::string::npos);
+}
+
+TEST_CASE("report: what a rank knows is said in the unit that it is counted in, with its padding") {
+  Scenario scenario = wide_collapse({3, 1, 0, 2});
+  std::string& launch = *scenario.launch;
+  launch +=
+      " --speculative-algorithm EAGLE --speculative-num-steps 3 --speculative-eagle-topk 1 "
+      "--speculative-num-draft-tokens 4";
+  const std::string off = "--disable-cuda-graph";
+  launch.replace(launch.find(off), off.size(), "--cuda-graph-max-bs 8");
+  scenario.steps[0].mode = {ForwardMode::target_verify};
+  const std::string replayed_graph = page_of(replayed(scenario));
+  CHECK(replayed_graph.find("has 3 requests (12 rows), knows only its own number of requests, 3,") !=
+        std::string::npos);
+  launch.replace(launch.find("--cuda-graph-max-bs 8"), 21, off);
+  CHECK(page_of(replayed(scenario)).find("has 3 requests (12 rows), knows only its own number of rows, 12,") !=
+        std::string::npos);
+  // The list of all has padding in it where ranks run padding, and a number that no rank runs is none.
+  CHECK(page_of(replayed(shipped("fault_max_num_tokens")))
+            .find("knows the numbers of rows of all with padding: 6, 6, 6, 6") != std::string::npos);
+  CHECK(page_of(replayed(shipped("fault_corrupt_count"))).find("knows the numbers of rows of all: 30, 2, 4, 4") !=
+        std::string::npos);
+}
+
+TEST_CASE("report: one full stop at the end of a sentence") {
+  CHECK(sentence("it waits") == "it waits.");
+  CHECK(sentence("it waits.") == "it waits.");
 }
 
 TEST_CASE("report: a large run makes a page of bounded size that says what it leaves out") {

@@ -48,7 +48,35 @@ TEST_CASE("sim: misplaced rows and the race that caused them") {
   CHECK(found->row->found_token == 0);
   CHECK(found->row->found_round == found->row->expected_round);
   CHECK(found->row->race);
+  CHECK(found->row->found_slot == 0);
+  // Rank 0 had put its own token 2 there: of a race the loser is told too.
+  CHECK(found->row->lost_writer == 0);
+  CHECK(found->row->lost_token == 2);
+  CHECK(found->row->lost_slot == 2);
+  CHECK(found->row->lost_payload == 0);
   CHECK(found->row->expected_offset == world.configs[0].layout().payload_data + 2 * 16);
+}
+
+TEST_CASE("sim: the wrong row of a token is found, however few findings are kept") {
+  SimOptions options;
+  options.findings_per_kind = 1;
+  World world({config_of(2, 8), config_of(2, 8)}, options);
+  world.draw({4, 2}, 0);
+  REQUIRE(world.round({4, 2}).has_value());
+  std::size_t followed = 0;
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto tainted = world.sim->tainted(rank);
+    for (std::size_t token = 0; token < tainted.size(); ++token) {
+      const auto row = world.sim->wrong_row_of(rank, static_cast<std::int64_t>(token));
+      CHECK(row.has_value() == (tainted[token] != 0));
+      if (!row) continue;
+      ++followed;
+      CHECK(row->row->source == rank);
+      CHECK(row->row->token == static_cast<std::int64_t>(token));
+    }
+  }
+  CHECK(followed > world.sim->findings().size() / 2);
+  CHECK(followed >= 3);
 }
 
 TEST_CASE("sim: stale rows of the step before: the output is wrong and finite") {
@@ -179,6 +207,9 @@ TEST_CASE("sim: receive overflow runs into the neighbour's slots") {
   // Rank 0's tokens 4 and 5 lie where tokens 0 and 1 of rank 1 belong, until rank 1 writes them: a race.
   CHECK(count(world, FindingKind::torn) > 0);
   CHECK(find_row(world, FindingKind::torn, 0)->row->race);
+  CHECK(find_row(world, FindingKind::torn, 0)->row->found_writer == 1);
+  CHECK(find_row(world, FindingKind::torn, 0)->row->lost_writer == 0);
+  CHECK(find_row(world, FindingKind::torn, 0)->row->lost_token == 4);
   CHECK(find_row(world, FindingKind::torn, 0)->root == FindingKind::receive_overflow);
 }
 

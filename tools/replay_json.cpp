@@ -50,9 +50,13 @@ Json row_as_json(const RowEvidence& row) {
           {"found_source", row.found_source},
           {"found_payload", row.found_payload},
           {"found_token", row.found_token},
+          {"found_slot", row.found_slot},
           {"found_round", row.found_round},
           {"found_step", row.found_step},
-          {"race", row.race}};
+          {"race", row.race},
+          {"lost_writer", row.lost_writer},
+          {"lost_token", row.lost_token},
+          {"lost_payload", row.lost_payload}};
 }
 
 // Fields that do not apply are left out.

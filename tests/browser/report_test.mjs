@@ -113,6 +113,7 @@ const tests = {
       const words = await tab.textContent('.viewer .detail');
       assert.ok(words.includes(`should hold token ${found.row.token} of rank ${source}`), words);
       assert.ok(words.includes(state), words);
+      if (found.row.lost_writer >= 0) assert.ok(words.includes(`rank ${found.row.lost_writer}`), `the other writer: ${words}`);
       if (found.row.found_token >= 0) assert.ok(words.includes(`token ${found.row.found_token} of rank ${found.row.found_source}`), words);
       const moved = found.row.written_offset >= 0 && found.row.written_offset !== found.row.expected_offset;
       assert.equal(await tab.locator('.viewer .arrow.marked').count(), moved ? 1 : 0);
@@ -120,6 +121,87 @@ const tests = {
     await tab.click('.viewer summary');
     const table = await tab.textContent('.viewer details table');
     assert.ok(table.includes('misplaced') && table.includes('the expected row went to'));
+  },
+
+  // The picture opens on the row that "What happened" tells of, and marks it.
+  async row_of_story(browser) {
+    const file = path.join(options.work, 'sixteen.yaml');
+    writeFileSync(file, `name: sixteen
+sglang: pr26643
+launch: "python3 -m sglang.launch_server --model-path M --tp-size 16 --dp-size 16 --enable-dp-attention --enable-dp-lm-head --moe-dense-tp-size 1 --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass --disable-cuda-graph"
+env: {SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK: "256"}
+model: {num_experts: 32, top_k: 4, hidden_size: 64, layers: 3}
+seed: 3
+steps:
+  - {mode: decode, tokens: [3, 9, 8, 2, 5, 9, 7, 10, 9, 1, 9, 0, 7, 4, 8, 3]}
+`);
+    for (const [name, source] of [['sixteen', file], ['two', scenario('collapse')], ['skips', scenario('skip_all_gather')]]) {
+      const tab = await open(browser, page(`story_${name}`, 'replay', source));
+      const told = /Rank (\d+) sent its token (\d+) to rank (\d+), as row (\d+) of those it sends there/.exec(await tab.innerText('#s0-story'));
+      assert.ok(told, name);
+      const [from, token, to, row] = told.slice(1);
+      assert.equal(await tab.inputValue('#s0-rank'), to, name);
+      assert.equal(await tab.inputValue('#s0-part'), 'hidden', name);
+      assert.equal(await tab.$eval('.viewer .slot.marked', node => node.parentNode.dataset.slot), `${from},${row}`, name);
+      assert.ok((await tab.textContent('.viewer .detail')).includes(`should hold token ${token} of rank ${from}`), name);
+    }
+  },
+
+  // A row that two ranks wrote: the slot and the words name both, with the sum that shows why.
+  async two_writers(browser) {
+    const tab = await open(browser, page('writers', 'replay', scenario('collapse')));
+    const facts = JSON.parse(a2asim('replay', scenario('collapse'), '--format', 'json')).scenarios[0];
+    const step = facts.steps[facts.first_bad_step];
+    const raced = step.findings.filter(found => found.id === 'torn' && found.row && found.row.race && found.row.payload === 0 &&
+      found.layer === 0 && found.row.found_writer === found.row.source && found.row.lost_payload !== -1);
+    assert.ok(raced.length > 0);
+    for (const found of raced) {
+      const {row} = found;
+      assert.ok(row.lost_writer >= 0 && row.lost_writer !== row.source);
+      await tab.selectOption('#s0-rank', String(found.rank));
+      await tab.selectOption('#s0-part', 'hidden');
+      const slot = tab.locator(`.viewer g[data-slot="${row.source},${row.slot}"]`);
+      assert.ok((await slot.textContent()).includes(`+ r${row.lost_writer} t${row.lost_token}`));
+      await slot.click();
+      const words = await tab.textContent('.viewer .detail');
+      const r = step.runtime_max_tokens_per_rank[row.lost_writer];
+      assert.ok(words.includes(`But rank ${row.lost_writer}, whose R is ${r}, put its own token ${row.lost_token} into the same bytes`), words);
+      assert.ok(words.includes(`(row ${row.lost_writer} × ${r} + `), words);
+    }
+  },
+
+  // An arrow that leaves the drawing ends at the edge of the box that says where to, and runs through no words.
+  async arrow_out(browser) {
+    for (const width of [375, 1280]) {
+      const tab = await open(browser, page('arrow', 'replay', scenario('collapse')), {viewport: {width, height: 800}});
+      let met = 0;
+      for (let rank = 0; rank < 4; ++rank) {
+        await tab.selectOption('#s0-rank', String(rank));
+        for (const part of PARTS) {
+          await tab.selectOption('#s0-part', part);
+          for (const row of await tab.$$eval('#s0-row option', list => list.map(option => option.value))) {
+            await tab.selectOption('#s0-row', row);
+            const boxes = await tab.evaluate(() => {
+              const of = node => (({x, y, width, height}) => ({x, y, width, height}))(node.getBBox());
+              const box = document.querySelector('.viewer .elsewhere');
+              if (!box) return null;
+              const svg = box.ownerSVGElement.viewBox.baseVal;
+              return {box: of(box), arrow: of(document.querySelector('.viewer .arrow.marked')), width: svg.width, height: svg.height,
+                words: [...box.parentNode.querySelectorAll('.elsewhere ~ .small')].map(of)};
+            });
+            if (!boxes) continue;
+            ++met;
+            const {box, arrow, words} = boxes;
+            assert.ok(arrow.y + arrow.height <= box.y + .5, 'the line ends at the upper edge');
+            assert.ok(words.length > 0);
+            for (const word of words)
+              assert.ok(word.x >= box.x && word.x + word.width <= box.x + box.width && word.y >= box.y && word.y + word.height <= box.y + box.height, 'words lie in their box');
+            assert.ok(box.x + box.width <= boxes.width && box.y + box.height <= boxes.height, 'the box lies in the drawing');
+          }
+        }
+      }
+      assert.ok(met > 3);
+    }
   },
 
   async slider_and_keyboard(browser) {
@@ -134,10 +216,10 @@ const tests = {
       assert.equal(await visibleStep(tab).count(), 1);
       const text = await visibleStep(tab).innerText();
       assert.ok(text.includes(`Step ${step.step}, ${step.phase.replace('_', ' ')}: ${step.verdict}`), text);
-      const sizes = await visibleStep(tab).locator('tbody td:nth-child(7)').allInnerTexts();
+      const sizes = await visibleStep(tab).locator('tbody td:nth-child(2)').allInnerTexts();
       const wanted = new Set(step.runtime_max_tokens_per_rank.map(String));
       assert.deepEqual(new Set(sizes.map(size => size.replace(/[^\d]/g, ''))), wanted);
-      const marks = new Set(await visibleStep(tab).locator('tbody td:nth-child(7) .mark').allInnerTexts());
+      const marks = new Set(await visibleStep(tab).locator('tbody td:nth-child(2) .mark').allInnerTexts());
       assert.equal(marks.size, wanted.size > 1 ? wanted.size : 0, 'different sizes have different marks');
       await tab.keyboard.press('ArrowRight');
     }
@@ -209,6 +291,22 @@ const tests = {
       await tab.addStyleTag({content: widest});
       await fits('in a wide font');
     }
+    // What matters is in sight: whole captions, and the column of R without scrolling.
+    for (const width of [320, 375])
+      for (const file of [...files, page('phone_point', 'plan', '--model', 'DeepSeek-V3', '--ep', '8', '--tokens', '64')]) {
+        const tab = await open(browser, file, {viewport: {width, height: 740}});
+        const seen = await tab.evaluate(() => {
+          const inside = node => node.getBoundingClientRect().left >= 0 && node.getBoundingClientRect().right <= window.innerWidth + .5;
+          const shown = node => node.getClientRects().length > 0;
+          const heads = [...document.querySelectorAll('th[scope=col]')].filter(node => node.textContent === 'R' && shown(node));
+          const captions = [...document.querySelectorAll('figcaption, caption')].filter(shown);
+          const cells = heads.flatMap(head => [...head.closest('table').tBodies[0].rows].map(row => row.cells[head.cellIndex]));
+          return {heads: heads.length, captions: captions.length,
+            out: [...heads, ...cells, ...captions].filter(node => !inside(node)).map(node => `${node.tagName} ${node.textContent}`)};
+        });
+        assert.deepEqual(seen.out, [], `${path.basename(file)} at ${width}`);
+        assert.ok(seen.captions > 0 && seen.heads > 0, path.basename(file));
+      }
   },
 
   async paper(browser) {
@@ -218,11 +316,28 @@ const tests = {
     assert.equal(await tab.locator('.slide').first().isVisible(), false);
     assert.ok(await tab.locator('.drawing svg').first().isVisible());
     assert.ok((await visibleStep(tab).innerText()).includes('Step 0'));
-    const wide = await tab.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth);
-    assert.ok(wide, 'nothing is cut off at the side of the paper');
     const pdf = path.join(options.work, 'paper.pdf');
     await tab.pdf({path: pdf, format: 'A4'});
     assert.ok(statSync(pdf).size > 20000);
+    // Every command's page; a block that cannot scroll on paper must not need it.
+    const check = ['--num-experts', '256', '--top-k', '8', '--hidden-size', '7168', '--file', launch];
+    const plan = ['plan', '--model', 'DeepSeek-V3', '--tokens', '64,8192'];
+    const files = [file, page('paper_check', 'check', '--sglang', 'pr29461', ...check), page('paper_explore', 'explore', '--sglang', 'pr29461'),
+      page('paper_plan', ...plan, '--ep', '8,16'), page('paper_point', 'plan', '--model', 'DeepSeek-V3', '--ep', '8', '--tokens', '64')];
+    for (const one of files) {
+      const sheet = await open(browser, one, {viewport: {width: 660, height: 900}});
+      await sheet.evaluate(() => { for (const details of document.querySelectorAll('details')) details.open = true; });
+      await sheet.emulateMedia({media: 'print'});
+      const cut = await sheet.evaluate(() => [document.documentElement, ...document.querySelectorAll('pre, .wide, table, figure, code')]
+        .filter(node => node.getClientRects().length > 0 && (node.scrollWidth > node.clientWidth + 1 && node.clientWidth > 0 || node.getBoundingClientRect().right > window.innerWidth + 1))
+        .map(node => `${node.tagName} ${node.textContent.slice(0, 60)}`));
+      assert.deepEqual(cut, [], `${path.basename(one)}: nothing is cut off at the side of the paper`);
+    }
+    // On a screen what scrolls is reached by keyboard.
+    for (const one of files) {
+      const screen = await open(browser, one);
+      assert.equal(await screen.locator('pre:not([tabindex="0"])').count(), 0, path.basename(one));
+    }
   },
 
   async without_script(browser) {
@@ -254,11 +369,11 @@ steps: [{mode: decode, tokens: [2, 1]}]
     const text = await tab.innerText('body');
     const bad = facts.findings.find(finding => finding.severity === 'error');
     for (const part of [bad.message.slice(1), ...bad.why, bad.fix, facts.capacity.source]) assert.ok(text.includes(part), part);
-    const sizes = (await tab.locator('#found tbody td:last-child').allInnerTexts()).map(size => Number(size.replace(/[^\d]/g, '')));
+    const sizes = (await tab.locator('#found tbody td:nth-child(2)').allInnerTexts()).map(size => Number(size.replace(/[^\d]/g, '')));
     assert.deepEqual(new Set(sizes), new Set(bad.witness.runtime_max_tokens_per_rank));
     assert.ok((await tab.locator('#sizes .bar').count()) >= 3);
     assert.equal(await tab.locator('.viewer svg[role=img]').count(), 1, 'the witness is replayed and drawn');
-    const replayed = await visibleStep(tab).locator('tbody td:nth-child(7)').allInnerTexts();
+    const replayed = await visibleStep(tab).locator('tbody td:nth-child(2)').allInnerTexts();
     assert.deepEqual(new Set(replayed.map(size => Number(size.replace(/[^\d]/g, '')))), new Set(bad.witness.runtime_max_tokens_per_rank));
   },
 

@@ -254,6 +254,13 @@ TEST_CASE("learn: the collapse does no harm to equal counts, and the lesson says
   CHECK(!contains(equal, "!  "));
   const std::string unequal = run({"learn", "3"}).out;
   CHECK(contains(unequal, "The verdict is `disagrees`: the ranks derive different sizes, R = [3, 1, 1, 5]."));
+  // Either flag alone is enough, and the predicate's words name both.
+  const json steps = json::parse(run({"learn", "3", "--format", "json"}).out).at("steps");
+  const std::string flags = steps.at(0).at("text").dump(), mend = steps.back().at("text").dump();
+  CHECK(contains(flags, "--enable-dp-lm-head not set (is set)"));
+  CHECK(contains(mend, "Leave out one of the two flags"));
+  for (const char* flag : {"without_dp_lm_head", "without_moe_dense_tp_size"})
+    CHECK(steps.back().at("facts").at(flag) == "agrees");
 }
 
 TEST_CASE("learn: pictures show what the simulator finds in the buffers") {

@@ -27,10 +27,10 @@ LessonStep the_flags(const Lab& lab) {
   step.say(
       "Whether the all-gather's list is kept is decided by a predicate, require_mlp_tp_gather. In SGLang {} it is "
       "{} for the launch of lesson 2: {}.",
-      kBefore, plain->require_mlp_tp_gather, explain(plain->gather_row, plain->gather_inputs));
+      kBefore, plain->require_mlp_tp_gather, explain(plain->generation->gather, plain->gather_inputs));
   step.say("Add --moe-dense-tp-size {} and --enable-dp-lm-head, and it is {}: {}.",
            deployment->args.moe_dense_tp_size.value_or(0), deployment->require_mlp_tp_gather,
-           explain(deployment->gather_row, deployment->gather_inputs));
+           explain(deployment->generation->gather, deployment->gather_inputs));
   step.say("{}",
            deployment->require_mlp_tp_gather
                ? "The list stays."
@@ -158,14 +158,22 @@ LessonStep the_versions(const Lab& lab) {
 LessonStep the_mend(const Lab& lab) {
   LessonStep step;
   step.title = "Ways out";
-  const Experiment flag = run(lab, lab_scenario(lab_parallel(), {decode_step(lab.tokens)}), kBefore);
+  Parallel other_head = collapsed(lab_parallel()), no_dense = other_head;
+  other_head.enable_dp_lm_head = false;
+  no_dense.moe_dense_tp_size.reset();
+  const Experiment head = run(lab, lab_scenario(other_head, {decode_step(lab.tokens)}), kBefore);
+  const Experiment dense = run(lab, lab_scenario(no_dense, {decode_step(lab.tokens)}), kBefore);
   const Experiment fixed = run(lab, scenario_of(lab.tokens), kFix);
-  step.say("Leave out the two flags, still with {}: {} (verdict `{}`).", kBefore, sizes_in_words(flag),
-           name(flag.report.verdict));
+  step.say(
+      "Leave out one of the two flags, still with {}. Without --enable-dp-lm-head: {} (verdict `{}`). Without "
+      "--moe-dense-tp-size: {} (verdict `{}`).",
+      kBefore, sizes_in_words(head), name(head.report.verdict), sizes_in_words(dense), name(dense.report.verdict));
   step.say("Or keep the flags and take {}: {} (verdict `{}`).", kFix, sizes_in_words(fixed),
            name(fixed.report.verdict));
   step.say("`a2asim check` finds the collapse in a launch command before anything is started.");
-  step.facts = {{"without_flags", name(flag.report.verdict)}, {"with_fix", name(fixed.report.verdict)}};
+  step.facts = {{"without_dp_lm_head", name(head.report.verdict)},
+                {"without_moe_dense_tp_size", name(dense.report.verdict)},
+                {"with_fix", name(fixed.report.verdict)}};
   return step;
 }
 

@@ -18,12 +18,6 @@ constexpr std::int64_t kSlotsSearched = 256;  // of each source, for wrong rows 
 constexpr int kCombine = -1;                  // in place of a payload: the outputs that come back
 constexpr std::array<std::string_view, 3> kPayloadNames = {"hidden", "ids", "weights"};
 
-std::string part_name(int payload) {
-  if (payload == kCombine) return "combine";
-  const auto at = static_cast<std::size_t>(payload);
-  return at < kPayloadNames.size() ? std::string(kPayloadNames[at]) : fmt::format("payload {}", payload);
-}
-
 std::string_view part_words(int payload) {
   constexpr std::array<std::string_view, 3> kWords = {"hidden states", "expert ids", "weights"};
   if (payload == kCombine) return "expert outputs";
@@ -33,7 +27,8 @@ std::string_view part_words(int payload) {
 // How one rank divides a slice, and where a byte of it lies by that.
 class Division {
  public:
-  Division(const AllToAllConfig& config, std::int64_t runtime_max) : config_(config), r_(runtime_max) {}
+  Division(const AllToAllConfig& config, int rank, std::int64_t runtime_max)
+      : config_(config), rank_(rank), r_(runtime_max) {}
 
   std::int64_t begin(int payload) const {
     const WorkspaceLayout at = config_.layout();
@@ -54,18 +49,26 @@ class Division {
     const std::int64_t row = from_begin / pitch(payload);
     return row < rows() ? row : -1;
   }
-  // "expert ids [1, 0]", "past the end".
-  std::string place(std::int64_t byte) const {
+  // Where a byte lies by this division, of the memory of rank `owner`: "in row [1, 0] of the expert ids".
+  std::string place(std::int64_t byte, int owner) const {
     const int payloads = static_cast<int>(config_.payload_bytes_per_token.size());
     for (int payload = kCombine; payload < payloads; ++payload) {
       const std::int64_t row = row_at(payload, byte);
-      if (row >= 0) return fmt::format("{} [{}, {}]", part_words(payload), row / r_, row % r_);
+      if (row >= 0) return fmt::format("in row [{}, {}] of the {}", row / r_, row % r_, part_words(payload));
     }
-    return byte < begin(0) ? "in front of the buffer" : "past the end of the buffer";
+    if (byte < begin(0)) return "in front of the rows";
+    if (byte < begin(kCombine)) return "between two blocks of rows";
+    const std::int64_t memory_bytes =
+        workspace_bytes_per_rank(config_.layout(), config_.ep_size, config_.max_num_tokens,
+                                 config_.dispatch_bytes_per_token(), config_.combine_bytes_per_token());
+    if (byte >= memory_bytes) return fmt::format("beyond the memory of rank {}", owner);
+    return fmt::format("beyond the rows that rank {} counts, still inside {}", rank_,
+                       owner == rank_ ? "its memory" : fmt::format("the memory of rank {}", owner));
   }
 
  private:
   const AllToAllConfig& config_;
+  int rank_;
   std::int64_t r_;
 };
 
@@ -88,7 +91,7 @@ class Buffer {
         rank_(rank),
         payload_(payload),
         r_(layer.inputs[static_cast<std::size_t>(rank)].runtime_max_tokens_per_rank),
-        division_(layer.configs[static_cast<std::size_t>(rank)], r_) {
+        division_(layer.configs[static_cast<std::size_t>(rank)], rank, r_) {
     find_wrong();
   }
 
@@ -154,6 +157,7 @@ class Buffer {
     if (row.token >= 0) out["token"] = row.token;
     if (is_written) add_found(row.found, out);
     if (row.found.race) out["race"] = true;
+    if (row.lost) out["lost"] = lost_row(*row.lost);
     if (row.wrong && row.written_at >= 0) add_place(source, row, out);
     return out;
   }
@@ -170,6 +174,11 @@ class Buffer {
     }
     out["written"] = tag.step;
     out["round"] = tag.round;
+    if (tag.kind == RowKind::dispatched) out["index"] = tag.slot;
+  }
+
+  static Json lost_row(const RowTag& tag) {
+    return {{"writer", tag.writer}, {"token", tag.token}, {"of", part_words(tag.payload)}, {"index", tag.slot}};
   }
 
   // Where the expected row was put, as this rank divides the memory.
@@ -181,7 +190,7 @@ class Buffer {
     if (is_drawn)
       out["went"] = {payload_ == kCombine ? source : landed / r_, landed % r_};
     else
-      out["went"] = division_.place(row.written_at);
+      out["went"] = division_.place(row.written_at, payload_ == kCombine ? source : rank_);
   }
 
   const MirroredLayer& layer_;
@@ -208,6 +217,29 @@ std::vector<std::int64_t> ranks_with_wrong_rows(const MirroredLayer& layer, cons
 
 }  // namespace
 
+std::string part_name(int payload) {
+  if (payload == kCombine) return "combine";
+  const auto at = static_cast<std::size_t>(payload);
+  return at < kPayloadNames.size() ? std::string(kPayloadNames[at]) : fmt::format("payload {}", payload);
+}
+
+// For the first tokens that something went wrong with, as outputs are judged: in the order of ranks and tokens.
+void BufferRecorder::follow_tokens(const MirroredLayer& layer, const SimAllToAll& alltoall) {
+  if (layer.outcome.step != followed_step_) ++steps_followed_;
+  followed_step_ = layer.outcome.step;
+  if (steps_followed_ > kStepsFollowed) return;
+  std::size_t followed = 0;
+  for (std::size_t rank = 0; rank < layer.configs.size(); ++rank) {
+    if ((layer.outcome.taking_part >> rank & 1) == 0) continue;
+    for (std::int64_t token = 0; token < layer.decisions[rank].real_rows; ++token) {
+      auto row = alltoall.wrong_row_of(static_cast<int>(rank), token);
+      if (!row) continue;
+      rows_behind_.push_back(std::move(*row));
+      if (++followed == kTokensFollowed) return;
+    }
+  }
+}
+
 void BufferRecorder::combined(const MirroredLayer& layer, SimAllToAll& alltoall,
                               std::span<const std::vector<std::byte>>) {
   const auto ranks = static_cast<std::int64_t>(layer.configs.size());
@@ -216,6 +248,7 @@ void BufferRecorder::combined(const MirroredLayer& layer, SimAllToAll& alltoall,
   parts.push_back(kCombine);
   left_out_ += std::popcount(layer.outcome.taking_part) * static_cast<std::int64_t>(parts.size());
   const std::vector<std::int64_t> wrong = ranks_with_wrong_rows(layer, alltoall);
+  if (!wrong.empty() && layer.layer < kLayersDrawn) follow_tokens(layer, alltoall);
   const std::int64_t limit_bytes = wrong.empty() ? limit_bytes_ / 2 : limit_bytes_;
   bool& is_full = wrong.empty() ? is_half_full_ : is_full_;
   if (is_full || layer.layer >= kLayersDrawn) return;

@@ -20,6 +20,10 @@ inline constexpr std::size_t kSourcesDrawn = 16;
 inline constexpr std::size_t kSlotsDrawn = 24;
 inline constexpr std::size_t kRanksDrawn = 8;
 inline constexpr int kLayersDrawn = 4;
+inline constexpr std::size_t kStepsFollowed = 96;   // steps with wrong rows
+inline constexpr std::size_t kTokensFollowed = 64;  // in a layer of such a step
+
+std::string part_name(int payload);  // "hidden", "ids", "weights", "combine" for -1: what a buffer's `part` says
 
 class BufferRecorder final : public ClusterMirror {
  public:
@@ -34,12 +38,19 @@ class BufferRecorder final : public ClusterMirror {
   // [{step, layer, rank, part, r, sources, slots, cells, ..}], in the order of the run; see README.md.
   const nlohmann::ordered_json& buffers() const { return buffers_; }
   std::int64_t left_out() const { return left_out_; }  // buffers that took part in the run and are not here
+  // Of the first tokens with a wrong row, that row; a run itself keeps only the first findings of a kind.
+  const std::vector<Finding>& rows_behind() const { return rows_behind_; }
 
  private:
+  void follow_tokens(const MirroredLayer& layer, const SimAllToAll& alltoall);
+
   std::int64_t limit_bytes_;
   std::int64_t used_bytes_ = 0;
   std::int64_t left_out_ = 0;
   bool is_full_ = false, is_half_full_ = false;  // the second: for layers without wrong rows
+  std::int64_t followed_step_ = -1;
+  std::size_t steps_followed_ = 0;
+  std::vector<Finding> rows_behind_;
   nlohmann::ordered_json buffers_ = nlohmann::ordered_json::array();
 };
 

@@ -155,6 +155,14 @@ std::string replayed(const ShownWitness& witness, const SizingRule& rule, std::i
   return replay_article(*run, witness.id, {4, 4, true}, data);
 }
 
+std::string replayed_words(std::size_t errors, std::size_t replays) {
+  if (errors == 0) return "None is an error.";
+  const std::string shown = replays == 0        ? "not replayed here"
+                            : replays == errors ? "replayed here with real bytes"
+                                                : fmt::format("the first {} replayed here with real bytes", replays);
+  return errors == 1 ? fmt::format("1 is an error, {}.", shown) : fmt::format("{} are errors, {}.", errors, shown);
+}
+
 std::string chapters(const ExploreReport& report, const std::vector<ShownWitness>& all, const SizingRule& rule,
                      Json& data) {
   const auto errors = static_cast<std::size_t>(
@@ -174,10 +182,7 @@ std::string chapters(const ExploreReport& report, const std::vector<ShownWitness
     if (i < replays) html += replayed(at, rule, bytes, data);
     list.push_back({at.id, name, fmt::format("{}, {} ranks", how.title, at.placed.witness->ranks), std::move(html)});
   }
-  std::string out =
-      paragraph(fmt::format("The smallest case of each cell. {} are errors, of which {} are replayed here with "
-                            "real bytes.",
-                            errors, replays));
+  std::string out = paragraph("The smallest case of each cell. " + replayed_words(errors, replays));
   std::size_t cells = 0;
   for (const PlacedWitness& placed : witnesses(report)) cells += placed.worst ? 1 : 0;
   if (all.size() < cells)

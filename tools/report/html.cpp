@@ -48,26 +48,50 @@ std::string grouped(std::int64_t number) {
   return digits;
 }
 
+std::string sentence(std::string_view words) { return std::string(words) + (words.ends_with('.') ? "" : "."); }
+
 std::string paragraph(std::string_view text) { return "<p>" + html_text(text) + "</p>\n"; }
 
+namespace {
+
+bool has(const std::vector<std::size_t>& columns, std::size_t column) {
+  return std::ranges::find(columns, column) != columns.end();
+}
+
+std::string class_of(const HtmlTable& table, std::size_t column) {
+  const bool number = has(table.numbers, column), less = has(table.less, column);
+  if (!number && !less) return "";
+  return fmt::format(" class=\"{}{}{}\"", number ? "number" : "", number && less ? " " : "", less ? "less" : "");
+}
+
+// Says on a narrow screen what is left out there.
+std::string less_words(const HtmlTable& table) {
+  if (table.less.empty()) return "";
+  std::string names;
+  for (std::size_t i = 0; i < table.less.size(); ++i)
+    names += (i == 0 ? "" : i + 1 == table.less.size() ? " and " : ", ") + table.head[table.less[i]];
+  return fmt::format("<span class=\"narrow\"> (A wider screen also shows: {}.)</span>", html_text(names));
+}
+
+}  // namespace
+
+// The caption stands outside of what scrolls, so that it is read whole on a phone.
 std::string html_table(const HtmlTable& table) {
-  const auto class_of = [&](std::size_t column) {
-    return std::ranges::find(table.numbers, column) == table.numbers.end() ? "" : " class=\"number\"";
-  };
   std::string out = fmt::format(
-      "<div class=\"wide\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table>\n<caption>{}</caption>\n<thead><tr>",
-      html_text(table.caption), html_text(table.caption));
+      "<figure class=\"table\"><figcaption>{}{}</figcaption>\n<div class=\"wide\" tabindex=\"0\" role=\"group\" "
+      "aria-label=\"{}\"><table>\n<thead><tr>",
+      html_text(table.caption), less_words(table), html_text(table.caption));
   for (std::size_t i = 0; i < table.head.size(); ++i)
-    out += fmt::format("<th scope=\"col\"{}>{}</th>", class_of(i), html_text(table.head[i]));
+    out += fmt::format("<th scope=\"col\"{}>{}</th>", class_of(table, i), html_text(table.head[i]));
   out += "</tr></thead>\n<tbody>\n";
   for (const std::vector<std::string>& row : table.rows) {
     out += "<tr>";
     for (std::size_t i = 0; i < row.size(); ++i)
-      out += i == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", class_of(i), row[i])
-                    : fmt::format("<td{}>{}</td>", class_of(i), row[i]);
+      out += i == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", class_of(table, i), row[i])
+                    : fmt::format("<td{}>{}</td>", class_of(table, i), row[i]);
     out += "</tr>\n";
   }
-  return out + "</tbody></table></div>\n";
+  return out + "</tbody></table></div></figure>\n";
 }
 
 std::string facts(const std::vector<Fact>& list) {

@@ -18,12 +18,15 @@ std::string grouped(std::int64_t number);
 
 // <p> of plain text.
 std::string paragraph(std::string_view text);
+// The words with one full stop at their end.
+std::string sentence(std::string_view words);
 
 struct HtmlTable {
   std::string caption;                         // plain text
   std::vector<std::string> head;               // plain text
   std::vector<std::vector<std::string>> rows;  // HTML: pass words through html_text(); the first cell heads its row
   std::vector<std::size_t> numbers;            // columns set flush right
+  std::vector<std::size_t> less;               // columns left out on a narrow screen: put what matters first
 };
 // Scrolls sideways by itself where it is wider than the page.
 std::string html_table(const HtmlTable& table);

@@ -13,6 +13,16 @@ namespace {
 
 constexpr std::int64_t kRanksListed = 128;
 
+// Marks first, then letters: distinct for any number of sizes.
+std::string mark(std::size_t index) {
+  constexpr std::array<std::string_view, 6> kMarks = {"●", "▲", "■", "◆", "★", "✚"};
+  if (index < kMarks.size()) return std::string(kMarks[index]);
+  std::string letters;
+  for (std::size_t left = index - kMarks.size() + 1; left > 0; left = (left - 1) / 26)
+    letters.insert(letters.begin(), static_cast<char>('A' + (left - 1) % 26));
+  return letters;
+}
+
 // One line for ranks that saw and chose the same.
 std::string witness_table(const CheckWitness& witness) {
   struct Group {
@@ -24,8 +34,9 @@ std::string witness_table(const CheckWitness& witness) {
     const auto at = [&](const std::vector<std::string>& from) { return rank < from.size() ? from[rank] : "-"; };
     const auto& sizes = witness.runtime_max_tokens_per_rank;
     const bool has_size = rank < sizes.size() && sizes[rank].has_value();
-    std::vector<std::string> cells = {at(witness.modes), std::to_string(witness.tokens_per_dp_rank[rank]),
-                                      at(witness.paths), has_size ? std::to_string(*sizes[rank]) : "raises"};
+    std::vector<std::string> cells = {has_size ? std::to_string(*sizes[rank]) : "raises",
+                                      std::to_string(witness.tokens_per_dp_rank[rank]), at(witness.modes),
+                                      at(witness.paths)};
     const auto same = std::ranges::find(groups, cells, &Group::cells);
     if (same == groups.end())
       groups.push_back({std::move(cells), {rank}});
@@ -33,15 +44,16 @@ std::string witness_table(const CheckWitness& witness) {
       same->ranks.push_back(rank);
   }
   HtmlTable table{"The smallest batch that shows it: each DP rank's part, and the R it derives",
-                  {"DP rank", "mode", "has", "runs", "R"},
+                  {"DP rank", "R", "has", "mode", "runs"},
                   {},
-                  {2}};
+                  {2},
+                  {}};
   std::vector<std::string> seen;
-  const bool differ = std::ranges::any_of(groups, [&](const Group& one) { return one.cells[3] != groups[0].cells[3]; });
+  const bool differ = std::ranges::any_of(groups, [&](const Group& one) { return one.cells[0] != groups[0].cells[0]; });
   for (const Group& group : groups)
-    table.rows.push_back({html_text(ranges(group.ranks)), html_text(group.cells[0]), html_text(group.cells[1]),
-                          html_text(group.cells[2]),
-                          differ ? marked_size(group.cells[3], seen) : html_text(group.cells[3])});
+    table.rows.push_back({html_text(ranges(group.ranks)),
+                          differ ? marked_size(group.cells[0], seen) : html_text(group.cells[0]),
+                          html_text(group.cells[1]), html_text(group.cells[2]), html_text(group.cells[3])});
   return html_table(table);
 }
 
@@ -104,12 +116,11 @@ std::string setting_words(int level, std::int64_t ranks, const std::optional<Mod
 }
 
 std::string marked_size(const std::string& size, std::vector<std::string>& seen) {
-  constexpr std::array<std::string_view, 6> kMarks = {"●", "▲", "■", "◆", "★", "✚"};
   auto at = std::ranges::find(seen, size);
   if (at == seen.end()) at = seen.insert(seen.end(), size);
   const auto index = static_cast<std::size_t>(at - seen.begin());
-  return fmt::format("<span class=\"mark\" aria-hidden=\"true\">{}</span> <strong>{}</strong>",
-                     index < kMarks.size() ? kMarks[index] : "○", html_text(size));
+  return fmt::format("<span class=\"mark\" aria-hidden=\"true\">{}</span> <strong>{}</strong>", mark(index),
+                     html_text(size));
 }
 
 std::string topology_table(const Topology& topology) {

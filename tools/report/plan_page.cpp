@@ -69,7 +69,8 @@ std::string deployment(const Plan& plan) {
   std::string out = facts(list);
   out += paragraph(plan.points.size() == 1 ? "The launch command that this stands for; a2asim check takes it:"
                                            : "The launch command of the first point; a2asim check takes it:");
-  return section("deployment", "The deployment", out + "<pre><code>" + html_text(first.launch) + "</code></pre>\n");
+  return section("deployment", "The deployment",
+                 out + "<pre tabindex=\"0\"><code>" + html_text(first.launch) + "</code></pre>\n");
 }
 
 std::string remarks(const Plan& plan) {
@@ -85,7 +86,7 @@ std::string remarks(const Plan& plan) {
 std::string workspace(const PlanPoint& point) {
   std::vector<Bar> list;
   HtmlTable table{
-      "Regions of one rank's workspace, in bytes from its start", {"region", "offset", "bytes"}, {}, {1, 2}};
+      "Regions of one rank's workspace, in bytes from its start", {"region", "offset", "bytes"}, {}, {1, 2}, {}};
   for (const PlanRegion& region : point.regions) {
     const bool unused = region.name.starts_with("reserved");
     if (region.size_bytes * 200 >= point.capacity.workspace_bytes_per_rank)
@@ -114,7 +115,7 @@ void add_traffic(HtmlTable& table, std::vector<Bar>& list, std::string_view rout
 
 std::string traffic(const Plan& plan, const PlanPoint& point) {
   const bool with_time = plan.inputs.link_gbps.has_value();
-  HtmlTable table{"Bytes of the busiest rank in a step", {"", "sent", "received", "to itself"}, {}, {1, 2, 3}};
+  HtmlTable table{"Bytes of the busiest rank in a step", {"", "sent", "received", "to itself"}, {}, {1, 2, 3}, {}};
   if (with_time) {
     table.head.emplace_back("least time");
     table.numbers.push_back(4);
@@ -138,19 +139,22 @@ std::string traffic(const Plan& plan, const PlanPoint& point) {
 
 std::string rules(const PlanPoint& point) {
   HtmlTable table{"What the rules of all versions make of this step: R, and the slots that experts run over",
-                  {"path", "versions", "rule", "R", "slots", "wasted", "", "ranks agree"},
+                  {"path", "R", "wasted", "ranks agree", "versions", "slots", "of needed", "rule"},
                   {},
-                  {3, 4, 5, 6}};
+                  {1, 2, 5, 6},
+                  {5, 6, 7}};
   std::vector<Bar> list = {{"needed", static_cast<double>(point.ep_size * point.rows_per_rank),
                             std::to_string(point.ep_size * point.rows_per_rank), false}};
   for (const PlanRule& rule : point.rules) {
     const bool counts = rule.runtime_max_tokens.has_value();
     const std::string path = std::string(name(rule.path)) + (rule.own_count_only ? ", own count only" : "");
-    table.rows.push_back(
-        {html_text(path), html_text(generations_in_words(rule.generations) + (rule.is_chosen ? " (this plan)" : "")),
-         html_text(rule.refused.empty() ? std::string(rule.rule) : "refused: " + rule.refused), size_words(rule),
-         counts ? std::to_string(rule.computed_slots) : "-", counts ? std::to_string(rule.wasted_slots()) : "-",
-         counts ? factor(rule.computed_slots, rule.needed_slots) : "-", rule.agrees ? "yes" : "<strong>no</strong>"});
+    table.rows.push_back({html_text(path), size_words(rule),
+                          counts ? std::to_string(rule.wasted_slots()) : "-",
+                          rule.agrees ? "yes" : "<strong>no</strong>",
+                          html_text(generations_in_words(rule.generations) + (rule.is_chosen ? " (this plan)" : "")),
+                          counts ? std::to_string(rule.computed_slots) : "-",
+                          counts ? factor(rule.computed_slots, rule.needed_slots) : "-",
+                          html_text(rule.refused.empty() ? std::string(rule.rule) : "refused: " + rule.refused)});
     if (counts && rule.path == PlanPath::eager_decode)
       list.push_back({fmt::format("{}{}", generations_in_words(rule.generations), rule.own_count_only ? " *" : ""),
                       static_cast<double>(rule.computed_slots), std::to_string(rule.computed_slots),
@@ -167,7 +171,7 @@ std::string rules(const PlanPoint& point) {
 
 std::string headroom(const Plan& plan, const PlanPoint& point) {
   std::vector<Bar> list;
-  HtmlTable table{"Left on one GPU", {"GPU", "memory", "left"}, {}, {1, 2}};
+  HtmlTable table{"Left on one GPU", {"GPU", "memory", "left"}, {}, {1, 2}, {}};
   for (const PlanHeadroom& gpu : point.headroom) {
     const std::string left =
         gpu.left_bytes < 0 ? bytes_in_words(-gpu.left_bytes) + " too much" : bytes_in_words(gpu.left_bytes) + " left";
@@ -251,21 +255,22 @@ std::string sweep_workspaces(const Plan& plan) {
 
 std::string sweep_table(const Plan& plan) {
   HtmlTable table{"Every point; bytes of the busiest rank in a step",
-                  {"ep", "tokens", "workspace", "dispatch sent, expected", "worst", "combine received, expected",
-                   "worst", "R", "can run"},
+                  {"ep", "tokens", "R", "can run", "workspace", "dispatch sent, expected", "worst",
+                   "combine received, expected", "worst"},
                   {},
-                  {1, 2, 3, 4, 5, 6, 7}};
+                  {1, 2, 4, 5, 6, 7, 8},
+                  {}};
   for (std::size_t i = 0; i < std::min(plan.points.size(), kPointsInTable); ++i) {
     const PlanPoint& point = plan.points[i];
     const PlanRule* rule = chosen_rule(point);
     const PlanRuns runs = can_run(point);
-    table.rows.push_back({std::to_string(point.ep_size), std::to_string(point.tokens), workspace_words(point),
+    table.rows.push_back({std::to_string(point.ep_size), std::to_string(point.tokens),
+                          rule == nullptr ? "-" : size_words(*rule),
+                          runs == PlanRuns::yes ? "yes" : fmt::format("<strong>{}</strong>", name(runs)), workspace_words(point),
                           bytes_in_words(point.expected.dispatch.sent_remote_bytes),
                           bytes_in_words(point.worst.dispatch.sent_remote_bytes),
                           bytes_in_words(point.expected.combine.received_remote_bytes),
-                          bytes_in_words(point.worst.combine.received_remote_bytes),
-                          rule == nullptr ? "-" : size_words(*rule),
-                          runs == PlanRuns::yes ? "yes" : fmt::format("<strong>{}</strong>", name(runs))});
+                          bytes_in_words(point.worst.combine.received_remote_bytes)});
   }
   std::string out = html_table(table);
   if (plan.points.size() > kPointsInTable)

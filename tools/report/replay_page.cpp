@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "model/generation.h"
 #include "model/workspace.h"
@@ -34,15 +35,24 @@ std::string rank_table(const ReplayedStep& step) {
   HtmlTable table;
   table.caption = differ ? "What each rank knew, which way it went, and the R it chose: different marks, different R"
                          : "What each rank knew, which way it went, and the R it chose";
-  table.head = {"rank", "mode", "has", "knows", "runs", "rows", "R", "because R is"};
-  table.numbers = {2};
+  // What matters first; columns are those of kRankColumns.
+  struct Shown {
+    std::size_t column;
+    const char* head;
+  };
+  constexpr std::array kShown = {Shown{kColumnOfR, "R"}, Shown{6, "because R is"}, Shown{1, "has"}, Shown{2, "knows"},
+                                 Shown{0, "mode"},       Shown{3, "runs"},         Shown{4, "rows"}};
+  table.head = {"rank"};
+  for (const Shown& shown : kShown) table.head.emplace_back(shown.head);
+  table.numbers = {3};
+  table.less = {5, 6, 7};
   std::vector<std::string> seen;
   for (std::size_t i = 0; i < std::min(groups.size(), kGroups); ++i) {
-    std::vector<std::string> row = {html_text(ranges(groups[i].ranks))};
-    for (std::size_t column = 0; column < groups[i].cells.size(); ++column)
-      row.push_back(column == kColumnOfR && differ ? marked_size(groups[i].cells[column], seen)
-                                                   : html_text(groups[i].cells[column]));
-    table.rows.push_back(std::move(row));
+    table.rows.push_back({html_text(ranges(groups[i].ranks))});
+    for (const Shown& shown : kShown) {
+      const std::string& cell = groups[i].cells[shown.column];
+      table.rows.back().push_back(shown.column == kColumnOfR && differ ? marked_size(cell, seen) : html_text(cell));
+    }
   }
   return html_table(table);
 }
@@ -69,18 +79,29 @@ std::string findings_of_step(const ReplayedStep& step) {
   return list.empty() ? list : "<ul class=\"findings\">\n" + list + "</ul>\n";
 }
 
+// Of the report's findings, or else of those that the recorder followed.
+const Finding* row_of(const ReplayForPage& replay, const ReplayedStep& step, const Finding& output) {
+  if (const Finding* kept = row_behind(step, output)) return kept;
+  const auto followed = std::ranges::find_if(replay.rows_behind, [&](const Finding& row) {
+    return row.step == step.outcome.step && row.layer == output.layer && row.row->source == output.rank &&
+           row.row->token == output.token;
+  });
+  return followed == replay.rows_behind.end() ? nullptr : &*followed;
+}
+
 // From the wrong output back to the row that made it.
-std::string chains(const ReplayedStep& step) {
+std::string chains(const ReplayForPage& replay, const ReplayedStep& step) {
   std::string list;
   std::size_t shown = 0;
   for (const Finding& found : step.findings) {
     if (!is_output(found) || shown == kChains) continue;
-    const Finding* row = row_behind(step, found);
+    const Finding* row = row_of(replay, step, found);
     ++shown;
-    list += fmt::format("<li>Rank {}, token {}{}: {}.{}</li>\n", found.rank, found.token,
+    list += fmt::format("<li>Rank {}, token {}{}: {}. {}</li>\n", found.rank, found.token,
                         found.layer > 0 ? fmt::format(", layer {}", found.layer) : "",
                         found.kind == FindingKind::nan_output ? "NaN" : "finite and wrong",
-                        row == nullptr ? "" : " " + html_text(row_words(step, *row)));
+                        row == nullptr ? "The row behind it was not kept: of a long run only the first ones are."
+                                       : html_text(row_words(step, *row)));
   }
   if (list.empty()) return list;
   const auto all = static_cast<std::size_t>(step.outcome.bad_tokens);
@@ -91,7 +112,7 @@ std::string chains(const ReplayedStep& step) {
       list);
 }
 
-std::string step_section(const ReplayedStep& step, const std::string& id, int level) {
+std::string step_section(const ReplayForPage& replay, const ReplayedStep& step, const std::string& id, int level) {
   std::string raised;
   for (std::size_t r = 0; r < step.ranks.size() && raised.size() < 4000; ++r) {
     const auto& error = step.ranks[r].decision.raised;
@@ -101,7 +122,7 @@ std::string step_section(const ReplayedStep& step, const std::string& id, int le
   return fmt::format(
       "<section class=\"step\" id=\"{0}-step-{1}\" data-step=\"{1}\">\n<h{2}>{3}</h{2}>\n{4}{5}{6}{7}</section>\n", id,
       step.outcome.step, level, html_text("Step" + step_title(step).substr(4)), rank_table(step), raised,
-      findings_of_step(step), chains(step));
+      findings_of_step(step), chains(replay, step));
 }
 
 // All steps where they fit; else three bad ones for every good one, as long as there are both.
@@ -120,8 +141,35 @@ std::vector<const ReplayedStep*> steps_shown(const ReplayReport& report, std::si
   return out;
 }
 
-// The buffer that shows the first wrong row best: of hidden states if there is one.
-Json first_buffer(const ReplayForPage& replay) {
+int line_of(const RowEvidence& row) { return row.payload < 0 ? row.slice : row.source; }
+
+bool is_drawn(const ReplayForPage& replay, const Finding& found) {
+  const auto has = [](const Json& list, std::int64_t value) {
+    return std::ranges::find(list, Json(value)) != list.end();
+  };
+  return std::ranges::any_of(replay.buffers, [&](const Json& buffer) {
+    return buffer["step"] == found.step && buffer["layer"] == found.layer && buffer["rank"] == found.rank &&
+           buffer["part"] == part_name(found.row->payload) && has(buffer["sources"], line_of(*found.row)) &&
+           has(buffer["slots"], found.row->slot);
+  });
+}
+
+// The row that the story follows.
+const Finding* told_row(const ReplayForPage& replay) {
+  const auto bad = std::ranges::find_if(replay.report.steps, &ReplayedStep::is_bad);
+  if (bad == replay.report.steps.end()) return nullptr;
+  return telling_row(*bad, [&](const Finding& found) { return is_drawn(replay, found); });
+}
+
+// What is drawn first: the row of the story, or else the buffer that shows the first wrong row best.
+Json first_buffer(const ReplayForPage& replay, const Finding* told) {
+  if (told != nullptr && is_drawn(replay, *told))
+    return {{"step", told->step},
+            {"layer", told->layer},
+            {"rank", told->rank},
+            {"part", part_name(told->row->payload)},
+            {"source", line_of(*told->row)},
+            {"slot", told->row->slot}};
   const Json* best = nullptr;
   for (const Json& buffer : replay.buffers) {
     if (buffer["wrong"] == 0) continue;
@@ -262,6 +310,7 @@ Result<ReplayForPage> replay_for_page(Scenario scenario, const std::string& file
     run.deployment = std::move(deployed->deployment);
     run.buffers = recorder.buffers();
     run.buffers_left_out = recorder.left_out();
+    run.rows_behind = recorder.rows_behind();
   }
   run.scenario = std::move(scenario);
   return run;
@@ -270,7 +319,8 @@ Result<ReplayForPage> replay_for_page(Scenario scenario, const std::string& file
 std::string replay_article(const ReplayForPage& replay, const std::string& id, const ArticleStyle& style, Json& data) {
   const ReplayReport& report = replay.report;
   const int level = style.level;
-  const ToldReplay told{&replay.scenario, &report, replay.deployment.get(), !style.is_part};
+  const Finding* row = told_row(replay);
+  const ToldReplay told{&replay.scenario, &report, replay.deployment.get(), !style.is_part, row};
   const std::string setting = style.is_part ? "" : the_setting(told, level + 1);
   std::string out = section(id + "-story", "What happened", setting + what_happened(told, level + 1), level);
   const std::vector<const ReplayedStep*> shown = steps_shown(report, style.steps);
@@ -278,7 +328,7 @@ std::string replay_article(const ReplayForPage& replay, const std::string& id, c
     std::string sections;
     Json titles = Json::array();
     for (const ReplayedStep* step : shown) {
-      sections += step_section(*step, id, level + 1);
+      sections += step_section(replay, *step, id, level + 1);
       Json sizes = Json::array();
       for (const ReplayedRank& rank : step->ranks)
         sizes.push_back(rank.runtime_max() ? Json(*rank.runtime_max()) : Json());
@@ -292,7 +342,7 @@ std::string replay_article(const ReplayForPage& replay, const std::string& id, c
                    viewer(replay, id, level, sections) + elided_words(replay, shown.size()), level);
     data[id] = {{"ranks", report.ep_size},
                 {"steps", std::move(titles)},
-                {"first", first_buffer(replay)},
+                {"first", first_buffer(replay, row)},
                 {"first_bad_step", report.first_bad_step ? Json(*report.first_bad_step) : Json()},
                 {"buffers", replay.buffers}};
   }

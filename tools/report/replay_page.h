@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tools/replay_formats.h"
 #include "tools/report/buffers.h"
@@ -25,6 +26,7 @@ struct ReplayForPage {
   std::unique_ptr<Deployment> deployment;  // nullptr: the command was refused
   nlohmann::ordered_json buffers;          // BufferRecorder's
   std::int64_t buffers_left_out = 0;
+  std::vector<Finding> rows_behind;  // BufferRecorder's
 };
 
 // Runs a scenario; with drawing_bytes > 0 also what a page needs: deployment and buffers. Errors are replay()'s.

@@ -44,7 +44,10 @@ std::string found_words(const Finding& found) {
     what += row.found_step < found.step ? fmt::format(", left over from step {}", row.found_step)
                                         : ", left over from an earlier layer";
   if (found.kind == FindingKind::torn) what = "a mixture that begins with " + what;
-  if (row.race) what += ", where two ranks wrote in the same round";
+  if (row.race)
+    what += row.lost_writer < 0
+                ? ", where two ranks wrote in the same round"
+                : fmt::format(", where rank {} wrote its token {} in the same round", row.lost_writer, row.lost_token);
   return what;
 }
 
@@ -62,32 +65,83 @@ std::int64_t count_of(const ReplayedStep& step, FindingKind kind) {
 
 bool sizes_differ(const ReplayedStep& step) { return !step.outcome.geometry.same_r; }
 
+// Rows of a data-parallel rank: those of its requests, and with the padding that it runs.
+struct Rows {
+  std::int64_t real = 0, padded = 0;
+};
+Rows rows_of(const ReplayedStep& step, std::size_t dp) {
+  const std::size_t stride = step.ranks.size() / step.batches.size();
+  Rows rows;
+  for (std::size_t i = 0; i < stride; ++i) {
+    const RankDecision& decision = step.ranks[dp * stride + i].decision;
+    rows.real += decision.real_rows;
+    rows.padded += decision.rows;
+  }
+  return rows;
+}
+
+// What a list counts: a graph is chosen by requests, everything else goes by rows. And whether it counts padding too.
+struct Counted {
+  std::string_view what = "rows";
+  bool is_padded = false;
+};
+Counted counted_in(const ReplayedStep& step, const std::vector<std::int64_t>& list, std::size_t dp) {
+  bool requests = true, padded = false, differs = false;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::size_t rank = list.size() == 1 ? dp : i;
+    if (rank >= step.batches.size()) return {};
+    const Rows rows = rows_of(step, rank);
+    requests = requests && list[i] == step.batches[rank].count;
+    differs = differs || rows.real > step.batches[rank].count;
+    padded = padded || (list[i] > rows.real && list[i] == rows.padded);
+  }
+  return {requests && differs ? "requests" : "rows", padded};
+}
+
 std::string knowledge_words(const ReplayedStep& step, std::size_t rank) {
   const auto& list = step.lists[rank];
   if (!list) return "knows no numbers of others";
+  const Counted in = counted_in(step, *list, dp);
+  const std::string_view padding = in.is_padded ? " with padding" : "";
   if (list->size() == 1 && step.batches.size() > 1)
-    return fmt::format("knows only its own number of rows, {}{}", list->front(),
-                       list->front() > step.ranks[rank].decision.real_rows ? " with padding" : "");
+    return fmt::format("knows only its own number of {}, {}{}", in.what, list->front(), padding);
   const bool all_equal = std::ranges::all_of(*list, [&](std::int64_t count) { return count == list->front(); });
   if (list->size() > kRanksNamed && !all_equal)
-    return fmt::format("knows the numbers of rows of all {} (the largest is {})", list->size(),
+    return fmt::format("knows the numbers of {} of all {}{} (the largest is {})", in.what, list->size(), padding,
                        *std::ranges::max_element(*list));
   std::string counts;
   for (const std::int64_t count : *list) counts += (counts.empty() ? "" : ", ") + std::to_string(count);
   if (all_equal && list->size() > kRanksNamed) counts = fmt::format("{} each", list->front());
-  return fmt::format("knows the numbers of rows of all: {}", counts);
+  return fmt::format("knows the numbers of {} of all{}: {}", in.what, padding, counts);
 }
 
 std::string work_words(const ReplayedStep& step, std::size_t rank) {
-  const RankBatch& batch = step.batches[rank / (step.ranks.size() / step.batches.size())];
+  const std::size_t dp = rank / (step.ranks.size() / step.batches.size());
+  const RankBatch& batch = step.batches[dp];
   if (batch.count == 0) return "has no work";
   const bool tokens = batch.mode == ForwardMode::extend || batch.mode == ForwardMode::mixed;
-  return "has " + counted(static_cast<std::size_t>(batch.count), tokens ? "token" : "request");
+  const std::int64_t rows = rows_of(step, dp).real;
+  return "has " + counted(static_cast<std::size_t>(batch.count), tokens ? "token" : "request") +
+         (!tokens && rows > batch.count ? fmt::format(" ({} rows)", rows) : "");
+}
+
+// "29 groups of ranks, with R from 1 to 30. The first 8:"
+std::string groups_words(const ReplayedStep& step, std::size_t groups) {
+  std::vector<std::int64_t> sizes;
+  for (const ReplayedRank& rank : step.ranks)
+    if (const auto size = rank.runtime_max()) sizes.push_back(*size);
+  std::string span;
+  if (!sizes.empty()) {
+    const auto [least, most] = std::ranges::minmax_element(sizes);
+    span =
+        *least == *most ? fmt::format(", with R = {}", *least) : fmt::format(", with R from {} to {}", *least, *most);
+  }
+  return fmt::format("{} groups of ranks{}. The first {}:", groups, span, kRanksNamed);
 }
 
 std::string who_knew_what(const ReplayedStep& step) {
-  std::string out = "<ul>\n";
   const std::vector<RankGroup> groups = rank_groups(step);
+  std::string out = (groups.size() > kRanksNamed ? paragraph(groups_words(step, groups.size())) : "") + "<ul>\n";
   for (std::size_t i = 0; i < std::min(groups.size(), kRanksNamed); ++i) {
     const std::size_t rank = groups[i].ranks.front();
     const RankDecision& decision = step.ranks[rank].decision;
@@ -111,42 +165,77 @@ std::string who_knew_what(const ReplayedStep& step) {
   return out + "</ul>\n";
 }
 
-// Of the rows that were read wrongly, the one that shows most.
-const Finding* telling_row(const ReplayedStep& step) {
-  const Finding* best = nullptr;
-  int best_rank = -1;
-  for (const Finding& found : step.findings) {
-    if (!found.row || found.row->token < 0 || found.severity != Severity::error) continue;
-    const RowEvidence& row = *found.row;
-    const bool moved = row.written_offset >= 0 && row.written_offset != row.expected_offset;
-    const int rank = (found.kind == FindingKind::misplaced ? 8 : 0) + (row.payload == 0 ? 4 : 0) + (moved ? 2 : 0) +
-                     (row.found_token >= 0 ? 1 : 0);
-    if (rank <= best_rank) continue;
-    best = &found;
-    best_rank = rank;
-  }
-  return best;
+bool is_moved(const RowEvidence& row) { return row.written_offset >= 0 && row.written_offset != row.expected_offset; }
+
+// Row numbers are those of the first block, which begins at the same byte whatever R is.
+std::string row_sum(std::int64_t rank, std::int64_t r, std::int64_t slot) {
+  return fmt::format("{} × {} + {} = {}", rank, r, slot, rank * r + slot);
 }
 
-std::string where_a_row_went(const ReplayedStep& step, int level) {
-  const Finding* found = telling_row(step);
+// What put another token into the row that a reader looked in; empty where it is not one whole row of this round.
+std::string filled_words(const ReplayedStep& step, const Finding& found) {
+  const RowEvidence& row = *found.row;
+  if (row.found_writer < 0 || row.found_slot < 0 || row.found_round != row.expected_round ||
+      row.found_payload != row.payload)
+    return {};
+  const std::int64_t r = r_of(step, row.found_writer), looked = row.source * r_of(step, found.rank) + row.slot;
+  if (row.found_writer * r + row.found_slot != looked) return {};
+  return fmt::format(" That row was filled by rank {}: with its R = {}, its token {} belongs in row {}.",
+                     row.found_writer, r, row.found_token, row_sum(row.found_writer, r, row.found_slot));
+}
+
+// A row of hidden states: the places by both R.
+std::string moved_words(const ReplayedStep& step, const Finding& found) {
+  const RowEvidence& row = *found.row;
+  const std::int64_t writers = r_of(step, row.source), readers = r_of(step, found.rank);
+  return fmt::format(
+             "Rank {0} sent its token {1} to rank {2}, as row {3} of those it sends there. By its own R = {4} that is "
+             "row {5} of the buffer, and there it wrote it. Rank {2} has R = {6}, so it looks in row {7}. What it "
+             "finds there is {8}.",
+             row.source, row.token, found.rank, row.slot, writers, row_sum(row.source, writers, row.slot), readers,
+             row_sum(row.source, readers, row.slot), found_words(found)) +
+         filled_words(step, found);
+}
+
+// A row that lies where its reader looks, until another rank writes there too.
+std::string overwritten_words(const ReplayedStep& step, const Finding& found) {
+  const RowEvidence& row = *found.row;
+  const std::int64_t writers = r_of(step, row.source), readers = r_of(step, found.rank);
+  const bool lost = row.found_writer == row.source;  // the right row won here
+  const int other = lost ? row.lost_writer : row.found_writer;
+  const std::int64_t token = lost ? row.lost_token : row.found_token, slot = lost ? row.lost_slot : row.found_slot;
+  const std::int64_t r = r_of(step, other);
+  const std::string own =
+      row.source == found.rank
+          ? fmt::format("Rank {} put its token {} into slot [{}, {}] itself, where it belongs.", row.source, row.token,
+                        row.source, row.slot)
+          : fmt::format(
+                "Rank {} put its token {} into slot [{}, {}] of rank {}, which looks for it "
+                "there: by the one's R = {} that is row {}, by the other's R = {} row {}.",
+                row.source, row.token, row.source, row.slot, found.rank, writers,
+                row_sum(row.source, writers, row.slot), readers, row_sum(row.source, readers, row.slot));
+  const bool is_row = (lost ? row.lost_payload : row.found_payload) == 0 && slot >= 0;
+  return own + fmt::format(
+                   " But rank {}, whose R is {}, put its own token {} into the same bytes{}. Who writes last "
+                   "wins: a rank can read wrong rows although its own R fits.",
+                   other, r, token, is_row ? fmt::format(" (row {})", row_sum(other, r, slot)) : "");
+}
+
+bool is_overwritten(const Finding& found) {
+  const RowEvidence& row = *found.row;
+  if (row.written_offset != row.expected_offset || row.payload != 0) return false;
+  const bool lost = row.found_writer == row.source && row.found_token == row.token;
+  return lost ? row.lost_writer >= 0 : row.race && row.found_writer >= 0 && row.found_writer != row.source;
+}
+
+std::string where_a_row_went(const ReplayedStep& step, const Finding* found, int level) {
   if (found == nullptr) return {};
   const RowEvidence& row = *found->row;
-  std::string out = heading(level, "Where one row went");
-  const int writer = row.payload < 0 ? row.slice : row.source;
-  const std::int64_t writers = r_of(step, writer), readers = r_of(step, found->rank);
-  if (row.payload == 0 && writers != readers) {
-    out +=
-        paragraph(fmt::format("Rank {0} sent its token {1} to rank {2}, as row {3} of those it sends there. By its own "
-                              "R = {4} that is row {0} × "
-                              "{4} + {3} = {5} of the buffer, and there it wrote it. Rank {2} has R = {6}, so it looks "
-                              "in row {0} × {6} + {3} = "
-                              "{7}. What it finds there is {8}.",
-                              row.source, row.token, found->rank, row.slot, writers, row.source * writers + row.slot,
-                              readers, row.source * readers + row.slot, found_words(*found)));
-  } else {
-    out += paragraph(row_words(step, *found));
-  }
+  const bool by_rows = row.payload == 0 && is_moved(row) && r_of(step, row.source) != r_of(step, found->rank);
+  std::string out =
+      heading(level, "Where one row went") + paragraph(by_rows                  ? moved_words(step, *found)
+                                                       : is_overwritten(*found) ? overwritten_words(step, *found)
+                                                                                : row_words(step, *found));
   std::string counts;
   for (const FindingKind kind :
        {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn}) {
@@ -176,7 +265,12 @@ std::string what_came_out(const ReplayReport& report, const ReplayedStep& step, 
       kinds +=
           fmt::format("{}{} {} finite and wrong, which no check for NaN finds: the model goes on in fluent nonsense",
                       kinds.empty() ? "" : ", ", wrong, wrong == 1 ? "is" : "are");
-    out += paragraph(fmt::format("Of the {} outputs of this step {} wrong: {}.", outputs,
+    const std::string layers =
+        report.layers > 1
+            ? fmt::format(" ({} in {} layers)", counted(static_cast<std::size_t>(outputs / report.layers), "token"),
+                          report.layers)
+            : "";
+    out += paragraph(fmt::format("Of the {} outputs of this step{} {} wrong: {}.", outputs, layers,
                                  nan + wrong == 1 ? "1 is" : fmt::format("{} are", nan + wrong), kinds));
   }
   if (ids > 0)
@@ -186,7 +280,7 @@ std::string what_came_out(const ReplayReport& report, const ReplayedStep& step, 
                     counted(static_cast<std::size_t>(ids), "expert id"), ids == 1 ? "is" : "are"));
   for (const Finding& found : step.findings)
     if (found.kind == FindingKind::missing_rank) {
-      out += paragraph(describe(found) + ".");
+      out += paragraph(sentence(describe(found)));
       break;
     }
   return out.empty() ? out : heading(level, "What came of it") + out;
@@ -219,7 +313,10 @@ std::string why_and_fix(const ToldReplay& told, const ReplayedStep& step, int le
     if (faults.size() > kRanksNamed) out += fmt::format("<li>and {} more</li>\n", faults.size() - kRanksNamed);
     out += "</ul>\n";
   } else if (told.deployment != nullptr && cause != nullptr && cause->kind == FindingKind::geometry_disagreement) {
-    out += "<p>What a rank knows follows from the flags of the launch:</p>\n<ol class=\"chain\">\n";
+    out +=
+        "<p>What a rank knows follows from the flags of the launch. Where SGLang's predicate "
+        "<code>require_mlp_tp_gather</code> is true, a rank keeps the counts of all ranks; else only its own:</p>\n"
+        "<ol class=\"chain\">\n";
     for (const std::string& line : explain_disagreement(*told.deployment, batch_of(step)).chain)
       out += "<li>" + html_text(line) + "</li>\n";
     out += "</ol>\n";
@@ -231,7 +328,7 @@ std::string why_and_fix(const ToldReplay& told, const ReplayedStep& step, int le
 }
 
 std::string no_start(const ReplayReport& report, int level) {
-  std::string out = paragraph(report.why + ".");
+  std::string out = paragraph(sentence(report.why));
   if (!report.fix.empty())
     out += heading(level, "What to change") + "<p class=\"fix\">" + html_text(report.fix) + "</p>\n";
   return out;
@@ -270,6 +367,21 @@ std::string finding_words(FindingKind kind) {
   }
 }
 
+const Finding* telling_row(const ReplayedStep& step, const std::function<bool(const Finding&)>& is_drawn) {
+  const Finding* best = nullptr;
+  int best_weight = -1;
+  for (const Finding& found : step.findings) {
+    if (!found.row || found.row->token < 0 || found.severity != Severity::error) continue;
+    const RowEvidence& row = *found.row;
+    const int weight = (is_drawn(found) ? 16 : 0) + (is_moved(row) ? 8 : 0) + (row.payload == 0 ? 4 : 0) +
+                       (found.kind == FindingKind::misplaced ? 2 : 0) + (row.found_token >= 0 ? 1 : 0);
+    if (weight <= best_weight) continue;
+    best = &found;
+    best_weight = weight;
+  }
+  return best;
+}
+
 std::string row_words(const ReplayedStep& step, const Finding& found) {
   const RowEvidence& row = *found.row;
   const int writer = row.payload < 0 ? row.slice : row.source;
@@ -280,7 +392,9 @@ std::string row_words(const ReplayedStep& step, const Finding& found) {
                         found.rank, row.token, row.slice, row.source, row.slot)
           : fmt::format("Rank {} looks for the {} of token {} of rank {} in slot [{}, {}] of its buffer.", found.rank,
                         part_words(row.payload), row.token, row.source, row.source, row.slot);
-  if (row.written_offset >= 0 && row.written_offset != row.expected_offset)
+  if (row.written_offset == row.expected_offset && row.race && row.found_writer >= 0 && row.found_writer != writer)
+    out += fmt::format(" Rank {} put it there, and rank {} wrote over it.", writer, row.found_writer);
+  if (is_moved(row))
     out += writers == readers
                ? fmt::format(" Rank {} put it {} bytes away from there.", writer,
                              std::abs(row.written_offset - row.expected_offset))
@@ -312,8 +426,8 @@ std::string what_happened(const ToldReplay& told, int level) {
   out += who_knew_what(*bad);
   const Finding* cause = bad->findings.empty() ? nullptr : &bad->findings.front();
   if (!sizes_differ(*bad) && cause != nullptr && cause->kind != FindingKind::missing_rank)
-    out += paragraph(describe(*cause) + ".");
-  out += where_a_row_went(*bad, level);
+    out += paragraph(sentence(describe(*cause)));
+  out += where_a_row_went(*bad, told.row, level);
   out += what_came_out(report, *bad, level);
   if (told.says_why) out += why_and_fix(told, *bad, level);
   const auto bad_steps = std::ranges::count_if(report.steps, &ReplayedStep::is_bad);

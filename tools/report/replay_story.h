@@ -1,6 +1,7 @@
 // "What happened" in words for somebody who knows nothing of it: computed from the run, nothing is decided here.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "model/deployment.h"
@@ -14,12 +15,17 @@ struct ToldReplay {
   const ReplayReport* report = nullptr;
   const Deployment* deployment = nullptr;  // nullptr: the command was refused
   bool says_why = true;                    // and what to change; false where the page has said it
+  const Finding* row = nullptr;            // the wrong row whose way is told, see telling_row()
 };
 
 std::string phase_words(Phase phase);         // "eager decode"
 std::string finding_words(FindingKind kind);  // "left over from an earlier round"
 // "Rank 0 reads its slot [1, 0] for token 0 of rank 1 .. It finds nothing that anybody wrote."
 std::string row_words(const ReplayedStep& step, const Finding& found);
+
+// Of the rows that a step's readers found wrong, the one that shows most: drawn, moved, of hidden states, misplaced.
+// nullptr: there is none.
+const Finding* telling_row(const ReplayedStep& step, const std::function<bool(const Finding&)>& is_drawn);
 
 // HTML: paragraphs under headings of this level. First what an all-to-all is; empty where there is none.
 std::string the_setting(const ToldReplay& told, int level);

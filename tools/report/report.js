@@ -67,6 +67,10 @@
   };
   const HATCHES = ['', 'M0 12L12 0', 'M0 0L12 12', 'M6 0V12', 'M0 6H12', 'M0 12L12 0M0 0L12 12', 'M3 0V12M9 0V12', 'M6 0V12M0 6H12'];
 
+  // Colours repeat after eight ranks; then the hatching is another one, so that a pair of both names one of 64 ranks.
+  const colourOf = rank => rank % 8;
+  const hatchOf = rank => (rank + Math.floor(rank / 8)) % 8;
+
   const OWN_WORDS = {hidden: 'hidden states', ids: 'expert ids', weights: 'weights', combine: 'expert outputs'};
   const SHORT = {'hidden states': 'state', 'expert ids': 'ids', weights: 'wts', 'expert outputs': 'out'};
 
@@ -90,12 +94,14 @@
     const what = cell.padding ? 'padding' : `token ${cell.found} of rank ${cell.source}`;
     const of = cell.of ? ` (${cell.of})` : '';
     const when = cell.written === undefined ? '' : `, written by rank ${cell.writer} in step ${cell.written}`;
-    return `${what}${of}${when}${cell.race ? ', where two ranks wrote in one round' : ''}`;
+    const race = cell.lost ? `, where rank ${cell.lost.writer} wrote its token ${cell.lost.token} in the same round`
+      : cell.race ? ', where two ranks wrote in one round' : '';
+    return `${what}${of}${when}${race}`;
   };
   const wentWords = (buffer, cell) => {
     if (cell.went === undefined) return '';
     if (typeof cell.went === 'string') return cell.went;
-    return buffer.part === 'combine' ? `slot ${cell.went[1]} there` : `slot [${cell.went[0]}, ${cell.went[1]}]`;
+    return buffer.part === 'combine' ? `in slot ${cell.went[1]} there` : `in slot [${cell.went[0]}, ${cell.went[1]}]`;
   };
 
   class Viewer {
@@ -203,8 +209,16 @@
       }
       this.rowField.hidden = this.wrong.length === 0;
       // Best shown is a row whose place in the picture is known.
-      const told = this.wrong.find(([i, j]) => Array.isArray(this.buffer.cells[i][j].went)) || this.wrong[0];
+      const told = this.rowOfStory() || this.wrong.find(([i, j]) => Array.isArray(this.buffer.cells[i][j].went)) || this.wrong[0];
       this.mark(told ? told.join(',') : '');
+    }
+
+    // Where the row lies that "What happened" tells of, if this is its buffer.
+    rowOfStory() {
+      const {first} = this.replay;
+      if (!this.buffer || !first || first.slot === undefined) return undefined;
+      const here = ['step', 'layer', 'rank', 'part'].every(key => this.buffer[key] === first[key]);
+      return here && this.wrong.find(([i, j]) => this.buffer.sources[i] === first.source && this.buffer.slots[j] === first.slot);
     }
 
     mark(place) {
@@ -254,9 +268,9 @@
       const {width, height, gap, left, top} = this.cell;
       let right = left + buffer.slots.length * (width + gap) + 40;
       let bottom = top + buffer.sources.length * (height + gap) + 8;
-      if (this.elsewhere.length > 0) {
-        bottom += 44;
-        right = Math.max(right, left + 280);
+      for (const box of this.elsewhere) {
+        bottom = Math.max(bottom, box.y + box.height + 8);
+        right = Math.max(right, box.x + box.width + 12);
       }
       svg.setAttribute('viewBox', `0 0 ${right} ${bottom}`);
       svg.setAttribute('width', right);
@@ -311,17 +325,18 @@
       if (cell.wrong) classes.push('wrong', cell.wrong);
       else if (!written) classes.push('empty');
       else if (!cell.right) classes.push('unread');
-      if (written) classes.push(`w${cell.writer % 8}`);
+      if (written) classes.push(`w${colourOf(cell.writer)}`);
       if (this.marked === `${i},${j}`) classes.push('marked');
       const group = shape('g', {'data-slot': `${buffer.sources[i]},${buffer.slots[j]}`, 'data-state': cell.wrong || (cell.right ? 'right' : written ? 'unread' : 'empty')});
       group.append(shape('title', {}, this.words(i, j)));
       const rectangle = {...box, rx: 5};
       group.append(shape('rect', {...rectangle, class: classes.join(' ')}));
-      if (written) group.append(shape('rect', {...rectangle, class: 'hatch', fill: `url(#${this.id}-hatch${cell.writer % 8})`}));
+      if (written) group.append(shape('rect', {...rectangle, class: 'hatch', fill: `url(#${this.id}-hatch${hatchOf(cell.writer)})`}));
       const middle = box.x + box.width / 2;
       const part = !cell.of || cell.of === OWN_WORDS[buffer.part] ? '' : ` ${SHORT[cell.of] || cell.of}`;
       const found = !written ? (cell.wrong ? 'nothing' : '') : cell.padding ? 'padding' : `r${cell.source} t${cell.found}${part}`;
-      const below = cell.wrong === 'torn' ? (cell.race ? 'two writers' : 'a mixture')
+      const lost = cell.lost && `+ r${cell.lost.writer} t${cell.lost.token}${cell.lost.of === OWN_WORDS[buffer.part] ? '' : ` ${SHORT[cell.lost.of] || cell.lost.of}`}`;
+      const below = cell.wrong === 'torn' ? lost || (cell.race ? 'two writers' : 'a mixture')
         : cell.wrong ? `not r${expectedSource(buffer, i)} t${cell.token}` : written && !cell.right ? 'not read' : '';
       if (found) group.append(shape('text', {class: 'main', x: middle, y: box.y + (below ? 25 : 31), 'text-anchor': 'middle'}, found));
       if (below) group.append(shape('text', {class: 'small', x: middle, y: box.y + 41, 'text-anchor': 'middle'}, below));
@@ -354,18 +369,26 @@
       }
     }
 
+    // To a box below the slots: down the gap beside the column, to the box's upper edge, so that no line runs through words.
     arrowOut(svg, from, cell) {
       const {left, top, height, gap} = this.cell;
-      const box = {x: left, y: top + this.buffer.sources.length * (height + gap) + 6, width: 268, height: 34};
-      const words = Array.isArray(cell.went) ? `slot [${cell.went[0]}, ${cell.went[1]}], not drawn` : cell.went;
-      this.elsewhere.push(words);
-      svg.append(shape('rect', {...box, rx: 5, class: 'elsewhere'}),
-        shape('text', {class: 'small', x: box.x + 32, y: box.y + 21}, `it went to: ${words}`));
-      this.arrow(svg, from, {...box, width: 30}, true);
+      const words = Array.isArray(cell.went) ? `it went to slot [${cell.went[0]}, ${cell.went[1]}], not drawn` : `it lies ${cell.went}`;
+      const lines = this.root.clientWidth < 560 ? words.match(/.{1,38}(?: |$)/g) : [words];
+      const end = {x: from.x + from.width + gap / 2, y: top + this.buffer.sources.length * (height + gap) + 14};
+      const longest = Math.max(...lines.map(line => line.length));
+      const box = {x: left, y: end.y, width: Math.max(longest * 6 + 28, end.x - left + 20), height: 18 + 16 * lines.length};
+      this.elsewhere.push(box);
+      svg.append(shape('rect', {...box, rx: 5, class: 'elsewhere'}));
+      lines.forEach((line, i) => svg.append(shape('text', {class: 'small', x: box.x + 14, y: box.y + 21 + 16 * i}, line)));
+      const start = {x: from.x + from.width - 8, y: from.y + height - 5};
+      this.line(svg, {start, end, bend: {x: end.x, y: start.y + 22}}, true);
     }
 
     arrow(svg, from, to, marked) {
-      const {start, end, bend} = this.route(from, to);
+      this.line(svg, this.route(from, to), marked);
+    }
+
+    line(svg, {start, end, bend}, marked) {
       const angle = Math.atan2(end.y - bend.y, end.x - bend.x);
       const size = marked ? 11 : 8;
       const corner = turn => `${end.x - size * Math.cos(angle + turn)} ${end.y - size * Math.sin(angle + turn)}`;
@@ -396,7 +419,7 @@
 
     legend() {
       const list = element('ul', {class: 'legend', 'aria-label': 'Legend'});
-      list.append(element('li', {}, 'r1 t0 = token 0 of rank 1; each rank has a colour and a hatching'));
+      list.append(element('li', {}, 'r1 t0 = token 0 of rank 1; each rank has its own pair of colour and hatching'));
       for (const [kind, mark] of Object.entries(MARKS)) {
         const icon = shape('svg', {width: 24, height: 24, viewBox: '-12 -12 24 24', 'aria-hidden': 'true'});
         icon.append(this.badge(kind, 0, 0));
@@ -414,11 +437,25 @@
       if (cell.token === undefined) return `${name}: no row is expected. In it lies ${foundWords(cell)}; nobody reads it.`;
       const wanted = `token ${cell.token} of rank ${expectedSource(buffer, i)}`;
       if (!cell.wrong) return `${name}: ${wanted}, as expected.`;
-      const writer = buffer.sources[i];
-      const sizes = this.steps[this.at].r;
-      const why = sizes && sizes[writer] !== null && sizes[writer] !== buffer.r ? `, for its R is ${sizes[writer]} and that of rank ${buffer.rank} is ${buffer.r}` : '';
-      const went = cell.went === undefined ? '' : ` Rank ${writer} put it in ${wentWords(buffer, cell)}${why}.`;
-      return `${name} should hold ${wanted}.${went} In it lies ${foundWords(cell)}: ${cell.wrong}.`;
+      return `${name} should hold ${wanted}.${this.wayWords(buffer, buffer.sources[i], cell)} In it lies ${foundWords(cell)}: ${cell.wrong}.`;
+    }
+
+    // Where the expected row was put; where that is here, who wrote over it.
+    wayWords(buffer, writer, cell) {
+      const r = this.steps[this.at].r || [];
+      if (cell.went !== undefined) {
+        const known = r[writer] !== undefined && r[writer] !== null && r[writer] !== buffer.r;
+        const why = known ? `, for its R is ${r[writer]} and that of rank ${buffer.rank} is ${buffer.r}` : '';
+        return ` Rank ${writer} put it ${wentWords(buffer, cell)}${why}.`;
+      }
+      const won = cell.writer === writer && cell.found === cell.token;
+      const other = won ? cell.lost : cell.race && {writer: cell.writer, token: cell.found, of: cell.of, index: cell.index};
+      if (!other || other.writer === writer || buffer.part === 'combine') return '';
+      // Row numbers are those of the first block, which begins at the same byte whatever R is.
+      const sum = buffer.part === 'hidden' && other.of === OWN_WORDS.hidden && r[other.writer]
+        ? ` (row ${other.writer} × ${r[other.writer]} + ${other.index} = ${other.writer * r[other.writer] + other.index})` : '';
+      const size = r[other.writer] ? `, whose R is ${r[other.writer]},` : '';
+      return ` Rank ${writer} put it there. But rank ${other.writer}${size} put its own token ${other.token} into the same bytes${sum}; who writes last wins.`;
     }
 
     describe() {
@@ -428,7 +465,7 @@
 
     fillTable() {
       this.table.hidden = !this.buffer;
-      const old = this.table.querySelector('.wide');
+      const old = this.table.querySelector('figure');
       if (old) old.remove();
       if (!this.buffer || !this.table.open) return;
       const {buffer} = this;
@@ -443,8 +480,9 @@
       }));
       const head = element('tr');
       for (const word of ['slot', 'expected', 'found', 'so it is', 'the expected row went to']) head.append(element('th', {scope: 'col'}, word));
-      this.table.append(element('div', {class: 'wide', tabindex: 0, role: 'group', 'aria-label': 'The buffer as a table'},
-        element('table', {}, element('caption', {}, this.caption()), element('thead', {}, head), body)));
+      this.table.append(element('figure', {class: 'table'}, element('figcaption', {}, this.caption()),
+        element('div', {class: 'wide', tabindex: 0, role: 'group', 'aria-label': 'The buffer as a table'},
+          element('table', {}, element('thead', {}, head), body))));
     }
   }
 
