@@ -99,6 +99,7 @@ std::string matrix(const GenerationExploration& generation, const std::vector<Sh
       "witness below";
   table.head = {"class of configurations", "number"};
   table.numbers = {1};
+  table.less = {1};
   for (const Phase phase : kExplorePhases) table.head.push_back(phase_title(phase));
   for (std::size_t row = 0; row < kExploreClasses; ++row) {
     const ExploreClass& one = generation.classes[row];

@@ -139,19 +139,19 @@ std::string traffic(const Plan& plan, const PlanPoint& point) {
 
 std::string rules(const PlanPoint& point) {
   HtmlTable table{"What the rules of all versions make of this step: R, and the slots that experts run over",
-                  {"path", "R", "wasted", "ranks agree", "versions", "slots", "of needed", "rule"},
+                  {"path, versions", "R", "wasted", "agree", "slots", "of needed", "rule"},
                   {},
-                  {1, 2, 5, 6},
-                  {5, 6, 7}};
+                  {1, 2, 4, 5},
+                  {4, 5, 6}};
   std::vector<Bar> list = {{"needed", static_cast<double>(point.ep_size * point.rows_per_rank),
                             std::to_string(point.ep_size * point.rows_per_rank), false}};
   for (const PlanRule& rule : point.rules) {
     const bool counts = rule.runtime_max_tokens.has_value();
     const std::string path = std::string(name(rule.path)) + (rule.own_count_only ? ", own count only" : "");
-    table.rows.push_back({html_text(path), size_words(rule),
-                          counts ? std::to_string(rule.wasted_slots()) : "-",
+    const std::string versions = generations_in_words(rule.generations) + (rule.is_chosen ? " (this plan)" : "");
+    table.rows.push_back({html_text(path) + "<span class=\"under\">" + html_text(versions) + "</span>",
+                          size_words(rule), counts ? std::to_string(rule.wasted_slots()) : "-",
                           rule.agrees ? "yes" : "<strong>no</strong>",
-                          html_text(generations_in_words(rule.generations) + (rule.is_chosen ? " (this plan)" : "")),
                           counts ? std::to_string(rule.computed_slots) : "-",
                           counts ? factor(rule.computed_slots, rule.needed_slots) : "-",
                           html_text(rule.refused.empty() ? std::string(rule.rule) : "refused: " + rule.refused)});
@@ -166,7 +166,7 @@ std::string rules(const PlanPoint& point) {
           html_table(table) +
           paragraph(
               "Own count only: with --enable-dp-lm-head --moe-dense-tp-size 1 a rank may know its own count only. "
-              "Ranks agree: all come to one R when the others have one token or none."));
+              "Agree: all ranks come to one R when the others have one token or none."));
 }
 
 std::string headroom(const Plan& plan, const PlanPoint& point) {
