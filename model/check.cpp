@@ -13,6 +13,8 @@
 namespace a2asim {
 namespace {
 
+constexpr std::string_view kCapVariable = "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK";
+
 CheckFinding make_note(std::string id, Phase phase, std::string message, std::string fix = {}) {
   CheckFinding finding;
   finding.id = std::move(id);
@@ -47,6 +49,12 @@ void add_geometry_findings(const Deployment& deployment, const SearchResult& sea
       report.findings.push_back(explain_disagreement(deployment, *batch));
   for (const Phase phase : kForwardPhases) {
     const PhaseOutcome& outcome = search.at(phase);
+    const auto shown = [](const std::optional<TroubledBatch>& batch) { return batch && batch->limits_are_explicit; };
+    const bool capture_alone = !shown(outcome.over_cap) && !shown(outcome.silent_overflow);
+    if (search.capture && search.capture->phase == phase && capture_alone) {
+      report.findings.push_back(explain_capture(deployment, *search.capture));  // stands for what requests leave open
+      continue;
+    }
     if (outcome.over_cap)
       report.findings.push_back(
           explain_over_capacity(deployment, *outcome.over_cap, outcome.largest_tokens_per_rank));
@@ -54,6 +62,62 @@ void add_geometry_findings(const Deployment& deployment, const SearchResult& sea
       report.findings.push_back(
           explain_silent_overflow(deployment, *outcome.silent_overflow, outcome.largest_tokens_per_rank));
   }
+  if (search.draft.over_cap || search.draft.silent_overflow)
+    report.findings.push_back(explain_draft(deployment, search.draft));
+}
+
+void add_prefill_graphs(const Deployment& deployment, CheckReport& report) {
+  const Limit& tokens = deployment.prefill_graph_tokens;
+  if (tokens.value <= deployment.max_num_tokens) return;
+  CheckFinding finding = make_note(
+      std::string(name(FindingKind::over_capacity)), Phase::prefill,
+      fmt::format("the largest prefill graph, {} tokens a rank, is above the cap max_num_tokens = {}{}", tokens.value,
+                  deployment.max_num_tokens, tokens.is_explicit ? "" : " (whether it is captured is left open)"),
+      fmt::format("set {} to {} or more, or lower --cuda-graph-max-bs-prefill to {}, or --disable-prefill-cuda-graph",
+                  kCapVariable, tokens.value, std::max<std::int64_t>(deployment.max_num_tokens, 1)));
+  finding.severity = tokens.is_explicit ? Severity::error : Severity::note;
+  finding.needed_tokens_per_rank = tokens.value;
+  finding.consequence = "assertion while graphs are captured: the server stops before any request";
+  report.findings.push_back(std::move(finding));
+}
+
+// Runners whose kernels are tuned by a dummy run of the whole request pool, which goes through dispatch too.
+struct Autotune {
+  std::string_view runner;
+  std::string_view since;
+};
+constexpr Autotune kAutotunes[] = {
+    {"flashinfer_cutedsl", "2026-06-02"},  // #26643
+    {"flashinfer_cutlass", "2026-06-12"},  // #27945
+    {"flashinfer_trtllm_routed", "2026-06-12"},
+};
+
+void add_autotune(const Deployment& deployment, CheckReport& report) {
+  const std::int64_t pool = deployment.requests_per_dp_rank.value;
+  const bool autotunes = std::ranges::any_of(kAutotunes, [&](const Autotune& row) {
+    return deployment.args.moe_runner_backend == row.runner && deployment.generation->date >= row.since;
+  });
+  if (!autotunes || deployment.args.disable_flashinfer_autotune || pool <= deployment.max_num_tokens) return;
+  const std::int64_t replicas = deployment.topology.attn_dp_size;
+  CheckFinding finding = make_note(
+      "autotune", Phase::start,
+      fmt::format("the autotune dummy run is as large as the request pool, {}{} a rank, above the cap max_num_tokens = "
+                  "{}: it can fail at the start",
+                  deployment.requests_per_dp_rank.is_explicit ? "" : "at least ", pool, deployment.max_num_tokens),
+      fmt::format("set {} to {} or more, or lower --max-running-requests to {}, or give --disable-flashinfer-autotune",
+                  kCapVariable, pool, std::max<std::int64_t>(deployment.max_num_tokens, 1) * replicas));
+  if (deployment.requests_per_dp_rank.is_explicit) finding.severity = Severity::warning;
+  report.findings.push_back(std::move(finding));
+}
+
+bool is_refused(const CheckReport& report) {
+  return std::ranges::any_of(report.findings, [](const CheckFinding& finding) { return finding.id == "rejected"; });
+}
+
+bool is_over_capacity(const CheckReport& report) {
+  return std::ranges::any_of(report.findings, [](const CheckFinding& finding) {
+    return finding.severity == Severity::error && finding.id == name(FindingKind::over_capacity);
+  });
 }
 
 void add_waste(const Deployment& deployment, const SearchResult& search, CheckReport& report) {
@@ -64,6 +128,14 @@ void add_waste(const Deployment& deployment, const SearchResult& search, CheckRe
       return;  // one example says it
     }
   }
+}
+
+void add_open_graphs(const Deployment& deployment, std::string_view threshold, CheckReport& report) {
+  if (deployment.graph_max_bs.is_explicit || deployment.capture_bs.empty()) return;
+  report.findings.push_back(make_note(
+      "graph_sizes_open", Phase::graph_decode,
+      fmt::format("--cuda-graph-max-bs is not given (GPU memory decides): buckets up to {} are assumed{}",
+                  deployment.capture_bs.back(), threshold)));
 }
 
 void add_open_limits(const Deployment& deployment, CheckReport& report) {
@@ -82,11 +154,7 @@ void add_open_limits(const Deployment& deployment, CheckReport& report) {
         "chunk_open", Phase::prefill,
         fmt::format("--chunked-prefill-size is not given (GPU memory decides; {} a rank assumed): safe up to {} in all",
                     deployment.prefill_tokens.value, cap_tokens * replicas)));
-  if (!deployment.graph_max_bs.is_explicit && !deployment.capture_bs.empty())
-    report.findings.push_back(make_note(
-        "graph_sizes_open", Phase::graph_decode,
-        fmt::format("--cuda-graph-max-bs is not given (GPU memory decides): buckets up to {} are assumed",
-                    deployment.capture_bs.back())));
+  add_open_graphs(deployment, "", report);
   if (!deployment.model)
     report.findings.push_back(make_note(
         "model_unknown", Phase::start,
@@ -98,18 +166,21 @@ void check_flashinfer(const Deployment& deployment, CheckReport& report) {
   const bool can_run = deployment.rejections.empty();
   const SearchResult search = can_run ? search_batches(deployment) : SearchResult{};
   add_rejections(deployment, search, report);
-  if (report.findings.empty()) add_geometry_findings(deployment, search, report);
-  if (can_run) add_waste(deployment, search, report);
-  add_open_limits(deployment, report);
+  if (!is_refused(report)) {
+    add_geometry_findings(deployment, search, report);
+    add_prefill_graphs(deployment, report);
+    if (!is_over_capacity(report)) add_autotune(deployment, report);
+    add_waste(deployment, search, report);
+    add_open_limits(deployment, report);
+  }
   report.capacity_source = deployment.max_num_tokens_source;
-  report.workspace_known = deployment.capacity.has_value();
+  report.workspace_known = deployment.capacity.has_value() && deployment.max_num_tokens > 0;
   report.capacity = deployment.capacity.value_or(Capacity{.max_num_tokens = deployment.max_num_tokens});
 }
 
-StaticCapInputs static_cap_inputs(const Deployment& deployment) {
+StaticCapInputs static_cap_inputs(const Deployment& deployment, const StaticCapRow& row) {
   const ServerArgs& args = deployment.args;
   StaticCapInputs in;
-  const StaticCapRow& row = *find_static_cap(args.moe_a2a_backend);
   in.backend = row.backend;
   if (const auto mode = parse_deepep_mode(args.deepep_mode)) in.deepep_mode = *mode;
   in.env_cap = deployment.env.get(row.env);
@@ -120,6 +191,8 @@ StaticCapInputs static_cap_inputs(const Deployment& deployment) {
   if (decode_graphs_disabled(args) || deepep_normal) in.decode_graph_max_bs = 0;
   else if (deployment.graph_max_bs.is_explicit) in.decode_graph_max_bs = deployment.graph_max_bs.value;
   in.num_tokens_per_request = deployment.num_tokens_per_bs;
+  if (deployment.draft_backend == row.name && deployment.draft_is_explicit)
+    in.num_tokens_per_request = std::max(in.num_tokens_per_request, deployment.draft_tokens_per_request);
   in.attn_tp_size = deployment.topology.attn_tp_size;
   in.two_batch_overlap = args.enable_two_batch_overlap;
   in.decode_only = !deployment.prefill_reachable;
@@ -130,12 +203,24 @@ StaticCapInputs static_cap_inputs(const Deployment& deployment) {
   return in;
 }
 
-void check_static(const Deployment& deployment, CheckReport& report) {
-  for (const Rejection& rejection : deployment.rejections) report.findings.push_back(explain_rejection(rejection));
-  const StaticCapInputs inputs = static_cap_inputs(deployment);
-  report.capacity_source = fmt::format("{}: static cap of {} tokens a rank", row_of(inputs.backend).env, static_cap(inputs));
-  for (const StaticCapItem& item : check_static_cap(inputs)) {
+bool is_bounded_anywhere(const StaticCapInputs& inputs) {
+  return (!inputs.prefill_only && is_bounded(inputs, Phase::eager_decode)) ||
+         (!inputs.decode_only && is_bounded(inputs, Phase::prefill));
+}
+
+std::string static_cap_source(const StaticCapInputs& inputs) {
+  const StaticCapRow& row = row_of(inputs.backend);
+  if (!is_bounded_anywhere(inputs))
+    return fmt::format("{}: no static cap, the layout is exchanged at run time", row.name);
+  return fmt::format("{}: static cap of {} tokens a rank", row.env, static_cap(inputs));
+}
+
+void add_static_findings(const StaticCapInputs& inputs, const std::vector<StaticCapItem>& items, CheckReport& report) {
+  const bool refused = std::ranges::any_of(
+      items, [](const StaticCapItem& item) { return item.outcome == StaticCapOutcome::refused; });
+  for (const StaticCapItem& item : items) {
     if (item.outcome == StaticCapOutcome::fits) continue;
+    if (refused && item.outcome != StaticCapOutcome::refused) continue;  // never gets that far
     CheckFinding finding = make_note("static_cap", item.phase, item.message, item.fix);
     if (item.outcome == StaticCapOutcome::exceeds) {
       finding.id = name(FindingKind::over_capacity);
@@ -152,6 +237,30 @@ void check_static(const Deployment& deployment, CheckReport& report) {
     }
     report.findings.push_back(std::move(finding));
   }
+}
+
+void check_static(const Deployment& deployment, CheckReport& report) {
+  const StaticCapInputs inputs = static_cap_inputs(deployment, *find_static_cap(deployment.args.moe_a2a_backend));
+  report.capacity_source = static_cap_source(inputs);
+  for (const Rejection& rejection : deployment.rejections) report.findings.push_back(explain_rejection(rejection));
+  if (is_refused(report)) return;
+  add_static_findings(inputs, check_static_cap(inputs), report);
+  if (is_refused(report) || inputs.prefill_only || !is_bounded(inputs, Phase::graph_decode)) return;
+  add_open_graphs(deployment, fmt::format(", safe up to {} requests a replica", safe_requests(inputs)), report);
+}
+
+// A draft model with a static-cap backend of its own. Start-up checks look at the target's only.
+void check_static_draft(const Deployment& deployment, const StaticCapRow& row, CheckReport& report) {
+  const StaticCapInputs inputs = static_cap_inputs(deployment, row);
+  std::vector<StaticCapItem> items = check_static_cap(inputs);
+  std::erase_if(items, [](const StaticCapItem& item) { return item.outcome == StaticCapOutcome::refused; });
+  for (StaticCapItem& item : items) {
+    item.message = "the draft model: " + item.message;
+    if (item.outcome == StaticCapOutcome::exceeds && deployment.args.speculative_draft_model_path)
+      item.outcome = StaticCapOutcome::open;  // whether that model has experts is not known
+  }
+  add_static_findings(inputs, items, report);
+  if (report.capacity_source.empty()) report.capacity_source = "the draft model: " + static_cap_source(inputs);
 }
 
 Verdict verdict_of(const CheckReport& report) {
@@ -194,11 +303,15 @@ CheckReport judge_deployment(const Deployment& deployment) {
         "no_all_to_all", Phase::start,
         fmt::format("--moe-a2a-backend {}: no all-to-all geometry of this kind is in use", report.backend)));
   }
+  const StaticCapRow* const draft = find_static_cap(deployment.draft_backend);
+  const bool draft_has_static_cap = draft != nullptr && deployment.draft_backend != deployment.args.moe_a2a_backend;
+  if (draft_has_static_cap && !is_refused(report)) check_static_draft(deployment, *draft, report);
   for (const Note& note : deployment.notes) report.findings.push_back(make_note("note", Phase::start, note.message));
   std::stable_sort(report.findings.begin(), report.findings.end(),
                    [](const CheckFinding& a, const CheckFinding& b) { return a.severity < b.severity; });
   report.verdict = verdict_of(report);
-  if (report.verdict == Verdict::agrees && !deployment.uses_flashinfer && !deployment.has_static_cap)
+  if (report.verdict == Verdict::agrees && !deployment.uses_flashinfer && !deployment.has_static_cap &&
+      !draft_has_static_cap)
     report.verdict = Verdict::out_of_scope;
   return report;
 }

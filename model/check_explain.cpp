@@ -117,6 +117,11 @@ std::string fix_disagreement(const Deployment& deployment, const TroubledBatch& 
   return fix;
 }
 
+std::string fix_cap_variable(const Deployment& deployment, std::int64_t needed_tokens) {
+  const CapacityMend raise{{raise_cap_variable(deployment, needed_tokens)}};
+  return text(std::span(&raise, 1));
+}
+
 bool capture_exceeds_cap(const Deployment& deployment) {
   return std::any_of(deployment.baked.begin(), deployment.baked.end(), [&](const std::vector<SizingDecision>& ranks) {
     return ranks.front().runtime_max_tokens_per_rank > deployment.max_num_tokens;
@@ -206,8 +211,7 @@ CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledB
                                       deployment.max_num_tokens_source));
   add_rank_lines(batch, finding.chain);
   finding.needed_tokens_per_rank = needed_tokens;
-  const CapacityMend raise{{raise_cap_variable(deployment, needed_tokens)}};
-  finding.fix = text(std::span(&raise, 1));
+  finding.fix = fix_cap_variable(deployment, needed_tokens);
   finding.witness = to_witness(batch);
   return finding;
 }
@@ -224,6 +228,49 @@ CheckFinding explain_silent_overflow(const Deployment& deployment, const Trouble
                                 counts_text(batch), severity_note(batch), needed_tokens);
   finding.consequence =
       "nothing checks it: rows run into the neighbour's slots; garbage, or an illegal memory access past the workspace";
+  return finding;
+}
+
+CheckFinding explain_capture(const Deployment& deployment, const TroubledBatch& batch) {
+  CheckFinding finding;
+  finding.id = name(FindingKind::over_capacity);
+  finding.severity = Severity::error;
+  finding.phase = batch.phase;
+  const RankDecision& first = batch.decisions.front();
+  const std::int64_t r = first.sizing.runtime_max_tokens_per_rank;
+  const std::int64_t width = deployment.num_tokens_per_bs;
+  const std::string bucket =
+      fmt::format("the graph bucket {}{}", batch.batches.front().count,
+                  width > 1 ? fmt::format(" x {} tokens", width) : "");
+  if (r > deployment.max_num_tokens) {
+    finding.message = fmt::format("{} needs R = {}, above the cap max_num_tokens = {}: it is captured at the start, "
+                                  "whatever the request limit",
+                                  bucket, r, deployment.max_num_tokens);
+    finding.consequence = "assertion while graphs are captured: the server stops before any request";
+  } else {
+    finding.message =
+        fmt::format("{} has {} rows, above R = {}: it is captured at the start, whatever the request limit", bucket,
+                    first.rows, r);
+    finding.consequence = "nothing checks it: rows run into the neighbour's slots, or past the workspace";
+  }
+  finding.chain = gather_chain(deployment);
+  finding.chain.push_back(
+      fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens, deployment.max_num_tokens_source));
+  add_rank_lines(batch, finding.chain);
+  finding.needed_tokens_per_rank = deployment.capture_bs.back() * width / deployment.topology.attn_tp_size;
+  finding.fix = fix_cap_variable(deployment, finding.needed_tokens_per_rank);
+  finding.witness = to_witness(batch);
+  return finding;
+}
+
+CheckFinding explain_draft(const Deployment& deployment, const PhaseOutcome& draft) {
+  const std::int64_t needed = draft.largest_tokens_per_rank;
+  CheckFinding finding = draft.over_cap ? explain_over_capacity(deployment, *draft.over_cap, needed)
+                                        : explain_silent_overflow(deployment, *draft.silent_overflow, needed);
+  finding.message = fmt::format("a draft step ({} tokens a request, the eagle topk): {}",
+                                deployment.draft_tokens_per_request, finding.message);
+  if (!deployment.draft_is_explicit)
+    finding.chain.push_back("the draft model, its steps or its topk are not settled by the command");
   return finding;
 }
 

@@ -17,6 +17,8 @@ std::string fold_ranks(const std::vector<std::string>& per_rank);
 
 CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBatch& batch);
 CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledBatch& batch, std::int64_t needed_tokens);
+CheckFinding explain_capture(const Deployment& deployment, const TroubledBatch& batch);
+CheckFinding explain_draft(const Deployment& deployment, const PhaseOutcome& draft);
 CheckFinding explain_silent_overflow(const Deployment& deployment, const TroubledBatch& batch,
                                      std::int64_t needed_tokens);
 CheckFinding explain_rejection(const Rejection& rejection);

@@ -24,6 +24,17 @@ class Patterns {
     return patterns;
   }
 
+  // Steps of the draft model. Peers do not matter to the cap, which is all that they are searched for.
+  std::vector<BatchPattern> draft() const {
+    Counts counts = {1};
+    add_around(counts, deployment_.max_num_tokens / deployment_.draft_tokens_per_request);
+    add_around(counts, deployment_.requests_per_dp_rank.value);
+    std::vector<BatchPattern> patterns;
+    for (const std::int64_t first : within(counts, deployment_.requests_per_dp_rank.value))
+      patterns.push_back({{ForwardMode::decode, first}, {ForwardMode::decode, 0}});
+    return patterns;
+  }
+
   std::vector<BatchPattern> prefill() const {
     std::vector<BatchPattern> patterns;
     for (const std::int64_t first : prefill_counts()) {
@@ -105,6 +116,8 @@ class Search {
   SearchResult run() {
     try_all(decode_patterns(deployment_), false);
     try_all(prefill_patterns(deployment_), true);
+    if (deployment_.graph_max_bs.is_explicit) try_capture();
+    if (draft_is_wider()) try_draft();
     return std::move(result_);
   }
 
@@ -125,6 +138,56 @@ class Search {
     }
   }
 
+  // Every bucket is captured, whatever the request limit: the pool of a rank holds at least what capture_bs assumes.
+  // Nothing is scheduled for that, so the batch is put together here.
+  void try_capture() {
+    const auto dp_ranks = static_cast<std::size_t>(ranks_);
+    const auto stride = static_cast<std::size_t>(deployment_.topology.attn_tp_size * deployment_.topology.attn_cp_size);
+    RankDecision captured;
+    captured.participates = captured.replay = true;
+    captured.mode = deployment_.speculates ? ForwardMode::target_verify : ForwardMode::decode;
+    for (std::size_t i = 0; i < deployment_.capture_bs.size(); ++i) {
+      captured.bucket = deployment_.capture_bs[i];
+      captured.rows = captured.bucket * deployment_.num_tokens_per_bs / deployment_.topology.attn_tp_size;
+      captured.sizing = deployment_.baked_at(i, 0);
+      const std::int64_t r = captured.sizing.runtime_max_tokens_per_rank;
+      captured.exceeds_cap = r > deployment_.max_num_tokens;
+      if (!captured.exceeds_cap && captured.rows <= r) continue;
+      result_.capture = TroubledBatch{phase_of(false, true),
+                                      std::vector(dp_ranks, RankBatch{captured.mode, captured.bucket}),
+                                      std::vector(dp_ranks, captured), true};
+      for (std::size_t rank = 0; rank < dp_ranks; ++rank)
+        result_.capture->decisions[rank].sizing = deployment_.baked_at(i, rank * stride);
+      return;
+    }
+  }
+
+  bool draft_is_wider() const {
+    return deployment_.decode_reachable && deployment_.drafts && deployment_.draft_backend == "flashinfer" &&
+           deployment_.draft_tokens_per_request > deployment_.num_tokens_per_bs;
+  }
+
+  // Without graphs: the draft model has its own, whose buckets ask for no less.
+  void try_draft() {
+    PhaseOutcome& outcome = result_.draft;
+    for (const BatchPattern& pattern : Patterns(deployment_).draft()) {
+      std::vector<RankBatch> batches(static_cast<std::size_t>(ranks_), pattern.others);
+      batches.front() = pattern.first;
+      const std::span<const RankDecision> decisions = decider_.decide(batches, GraphChoice::eager);
+      bool over_cap = false, overflow = false;
+      for (const RankDecision& decision : decisions) {
+        if (!decision.participates) continue;
+        const std::int64_t r = decision.sizing.runtime_max_tokens_per_rank;
+        over_cap |= decision.exceeds_cap;
+        overflow |= decision.rows > r;
+        outcome.largest_tokens_per_rank = std::max({outcome.largest_tokens_per_rank, r, decision.rows});
+      }
+      const std::size_t stride = decisions.size() / batches.size();
+      if (over_cap) keep(outcome.over_cap, Phase::verify, batches, decisions, stride);
+      else if (overflow) keep(outcome.silent_overflow, Phase::verify, batches, decisions, stride);
+    }
+  }
+
   Phase phase_of(bool prefill, bool any_replay) const {
     if (prefill) return Phase::prefill;
     if (deployment_.speculates) return Phase::verify;
@@ -135,7 +198,11 @@ class Search {
     const auto fits = [this](const RankBatch& batch) {
       const bool extends = batch.mode == ForwardMode::extend;
       const Limit& limit = extends ? deployment_.prefill_tokens : deployment_.requests_per_dp_rank;
-      return batch.count <= 1 || limit.is_explicit;
+      const bool drafts = batch.mode == ForwardMode::decode && deployment_.speculates;
+      if (drafts && !deployment_.draft_is_explicit) return false;
+      const bool captured = drafts && deployment_.graph_max_bs.is_explicit && !deployment_.capture_bs.empty() &&
+                            batch.count <= deployment_.capture_bs.back();  // before any request
+      return batch.count <= 1 || limit.is_explicit || captured;
     };
     return std::all_of(batches.begin(), batches.end(), fits);
   }

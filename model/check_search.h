@@ -40,6 +40,8 @@ struct SearchResult {
     std::optional<TroubledBatch> raises;  // the smallest batch that every rank refuses
   };
   Kind decode, prefill;
+  std::optional<TroubledBatch> capture;  // the smallest bucket that does not fit; captured before any request
+  PhaseOutcome draft;                    // steps of the draft model where they are wider than a verify step
   PhaseOutcome& at(Phase phase) { return phases[static_cast<std::size_t>(phase)]; }
   const PhaseOutcome& at(Phase phase) const { return phases[static_cast<std::size_t>(phase)]; }
 };

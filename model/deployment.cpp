@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <ranges>
 
 #include "model/start_fix.h"
 #include "model/static_caps.h"
@@ -19,12 +21,14 @@ struct MemoryDefaults {
   std::int64_t chunked_prefill_size;  // tokens, before the division by dp_size
   std::int64_t graph_max_bs_small_tp;  // tp_size < 4
   std::int64_t graph_max_bs;
+  std::int64_t largest_graph(std::int64_t tp_size) const { return tp_size < 4 ? graph_max_bs_small_tp : graph_max_bs; }
 };
 constexpr MemoryDefaults kMemoryDefaults[] = {
     {20, 2048, 8, 8}, {35, 4096, 48, 160}, {60, 4096, 32, 160}, {90, 8192, 256, 512}, {160, 8192, 256, 512},
 };
 constexpr MemoryDefaults kLargestMemory{0, 16384, 512, 512};
 constexpr MemoryDefaults kUnknownMemory{0, 4096, 160, 160};
+constexpr std::int64_t kLeastDefaultChunk = 2048;  // tokens: of all rows above
 // resolve_max_num_reqs: an unset limit is clamped to 2048..4096 by the token capacity, which a command does not settle.
 constexpr std::int64_t kLeastDefaultRequests = 2048;
 constexpr std::int64_t kMostClampedRequests = 4096;
@@ -36,7 +40,9 @@ const MemoryDefaults& memory_defaults(std::optional<double> gpu_memory_gib) {
   return kLargestMemory;
 }
 
+// The engine stops at the first refusal; what comes after it would be judged on numbers that were never reached.
 void reject(Deployment& out, std::string_view where, std::string_view handler, Error error, std::string fix) {
+  if (!out.rejections.empty()) return;
   out.rejections.push_back({std::string(where), std::string(handler), std::move(error), std::move(fix)});
 }
 
@@ -130,6 +136,13 @@ void resolve_limits(Deployment& out) {
              fmt::format("raise --max-running-requests to {} (now {}; dp_size {} divides it)", replicas,
                          *args.max_running_requests, replicas));
   }
+  if (const std::int64_t tokens = args.max_total_tokens.value_or(0); tokens > 0) {
+    out.requests_per_dp_rank.value = std::min(out.requests_per_dp_rank.value, tokens / 2);
+    if (tokens < 2)
+      reject(out, "start", "resolve_max_num_reqs",
+             Error{ErrorKind::assertion_error, "max_running_request is zero"},
+             fmt::format("raise --max-total-tokens from {}: half of it bounds the requests of a rank", tokens));
+  }
   out.decode_reachable = args.disaggregation_mode != "prefill";
   out.prefill_reachable = args.disaggregation_mode != "decode";
   // chunked_prefill_size is resolved here: after the handlers, divided by dp_size under DP attention.
@@ -138,12 +151,53 @@ void resolve_limits(Deployment& out) {
   out.prefill_tokens.value = chunk > 0 ? chunk : args.max_prefill_tokens;
 }
 
+// The draft model. Only EAGLE on the target's own NextN layer is known to have experts: EAGLE3 and other draft models
+// are dense as a rule, and NGRAM has none. The last draft step needs no forward, so that one step drafts without any.
+void resolve_draft(Deployment& out) {
+  const ServerArgs& args = out.args;
+  std::string algorithm = args.speculative_algorithm.value_or("");
+  std::ranges::transform(algorithm, algorithm.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  out.drafts = algorithm == "EAGLE" || algorithm == "NEXTN";
+  if (!out.drafts) {
+    if (args.speculative_moe_a2a_backend)
+      note(out, fmt::format("--speculative-moe-a2a-backend {}: the draft model is taken as one without experts, not "
+                            "checked",
+                            *args.speculative_moe_a2a_backend));
+    return;
+  }
+  out.draft_backend = args.speculative_moe_a2a_backend.value_or(args.moe_a2a_backend);
+  out.draft_tokens_per_request = args.speculative_num_steps.value_or(2) > 1 ? out.speculative.eagle_topk : 0;
+  out.draft_is_explicit =
+      args.speculative_num_steps && args.speculative_eagle_topk && !args.speculative_draft_model_path;
+  if (out.draft_backend == args.moe_a2a_backend) return;
+  const bool sized_by_ranks = out.draft_backend == "flashinfer";
+  note(out, fmt::format("the draft model uses --speculative-moe-a2a-backend {}, the target {}{}", out.draft_backend,
+                        args.moe_a2a_backend,
+                        sized_by_ranks ? ": the sizes that its ranks derive are not checked" : ""));
+}
+
+// Prefill graphs that are captured through the all-to-all: with is_extend_in_batch off, so that #35758 too takes its
+// branch there. Until pr30450 the flashinfer backend disables them. Clamped to the chunk.
+void resolve_prefill_graphs(Deployment& out, std::int64_t least_chunk) {
+  const ServerArgs& args = out.args;
+  const bool sizes_given = args.cuda_graph_max_bs_prefill || args.cuda_graph_bs_prefill;
+  if (!args.cuda_graph_backend_prefill && !sizes_given) return;
+  if (out.generation->date < "2026-08-23" || prefill_graphs_disabled(out.generation->start->flags, args)) return;
+  if (!out.prefill_reachable || args.chunked_prefill_size.value_or(0) <= 0) return;
+  note(out, "prefill graphs are captured, which needs the cap; which batches replay them is not modelled");
+  const std::int64_t chunk = out.prefill_tokens.is_explicit ? *args.chunked_prefill_size : least_chunk;
+  std::int64_t largest = args.cuda_graph_max_bs_prefill.value_or(chunk);
+  if (args.cuda_graph_bs_prefill && !args.cuda_graph_bs_prefill->empty())
+    largest = std::ranges::max(*args.cuda_graph_bs_prefill);
+  out.prefill_graph_tokens = {std::min(largest, chunk), args.cuda_graph_backend_prefill == "breakable" && sizes_given};
+}
+
 // The sizes of the decode graphs; a rejection when none is left.
 Result<void> resolve_graphs(Deployment& out, const MemoryDefaults& memory) {
   const ServerArgs& args = out.args;
   const bool given = args.cuda_graph_bs && !args.cuda_graph_bs->empty();
-  const std::int64_t fallback = args.tp_size < 4 ? memory.graph_max_bs_small_tp : memory.graph_max_bs;
-  out.graph_max_bs = {args.cuda_graph_max_bs.value_or(fallback), given || args.cuda_graph_max_bs.has_value()};
+  out.graph_max_bs.value = args.cuda_graph_max_bs.value_or(memory.largest_graph(args.tp_size));
   if (decode_graphs_disabled(args) || !out.decode_reachable) return {};
   std::vector<std::int64_t> sizes;
   if (given) {
@@ -157,10 +211,11 @@ Result<void> resolve_graphs(Deployment& out, const MemoryDefaults& memory) {
     if (!generated) return tl::unexpected(generated.error());
     sizes = std::move(*generated);
   }
+  const std::string_view flag = given ? "--cuda-graph-bs" : "--cuda-graph-max-bs";
   if (!sizes.empty() && sizes.front() < 1)
-    return fail(ErrorKind::bad_input, fmt::format("--cuda-graph-bs {}: a batch size must be at least 1", sizes.front()));
+    return fail(ErrorKind::bad_input, fmt::format("{} {}: a batch size must be at least 1", flag, sizes.front()));
   if (!sizes.empty() && sizes.back() > kMaxCaptureSize)
-    return fail(ErrorKind::bad_input, fmt::format("--cuda-graph-bs {}: larger than {}", sizes.back(), kMaxCaptureSize));
+    return fail(ErrorKind::bad_input, fmt::format("{} {}: larger than {}", flag, sizes.back(), kMaxCaptureSize));
   const bool whole_pool = out.generation->requests.pool_is_not_divided && args.max_running_requests;
   CaptureFilter filter;
   filter.decode_bs = sizes;
@@ -305,25 +360,26 @@ LeftoverList leftover_list(const Deployment& out) {
 }
 
 void check_cutedsl(Deployment& out) {
+  const bool decode_graphs = !decode_graphs_disabled(out.args) && out.graph_max_bs.is_explicit;
   const std::int64_t decode_graph_tokens =
-      decode_graphs_disabled(out.args) ? 0
-                                       : out.graph_max_bs.value * std::max<std::int64_t>(
-                                             out.args.speculative_num_draft_tokens.value_or(1), 1);
-  const auto error = check_cutedsl_token_budget(*out.generation->start, out.args, out.env, decode_graph_tokens, 0);
+      decode_graphs
+          ? out.graph_max_bs.value * std::max<std::int64_t>(out.args.speculative_num_draft_tokens.value_or(1), 1)
+          : 0;
+  const std::int64_t prefill_graph_tokens = out.prefill_graph_tokens.is_explicit ? out.prefill_graph_tokens.value : 0;
+  const auto error = check_cutedsl_token_budget(*out.generation->start, out.args, out.env, decode_graph_tokens,
+                                                prefill_graph_tokens);
   if (!error) return;
   reject(out, "start", "_validate_cutedsl_a2a_token_budget", *error,
          fmt::format("set {} to {} (times ep_size {} it must cover the largest forward)", kCapVariable,
-                     ceil_div(std::max(out.args.max_prefill_tokens, decode_graph_tokens), out.topology.ep_size),
+                     ceil_div(std::max({out.args.max_prefill_tokens, decode_graph_tokens, prefill_graph_tokens}),
+                              out.topology.ep_size),
                      out.topology.ep_size));
 }
 
-Result<void> resolve_backend(Deployment& out, const DeploymentInputs& inputs) {
+Result<void> resolve_backend(Deployment& out) {
   out.uses_flashinfer = out.args.moe_a2a_backend == "flashinfer";
   out.has_static_cap = find_static_cap(out.args.moe_a2a_backend) != nullptr;
   if (!out.uses_flashinfer) return {};
-  if (!inputs.has_flashinfer_dispatcher)
-    reject(out, "start", "argparse", Error{ErrorKind::parse_error, "argument --moe-a2a-backend: invalid choice: 'flashinfer'"},
-           "SGLang has a FlashInfer dispatcher from #14668 (2026-01-24) on");
   if (auto ok = resolve_capacity(out); !ok) return ok;
   resolve_launch_error(out);
   check_cutedsl(out);
@@ -332,6 +388,59 @@ Result<void> resolve_backend(Deployment& out, const DeploymentInputs& inputs) {
   if (out.launch_error && !out.capture_bs.empty())
     reject(out, "start", "graph capture", out.launch_error->error, out.launch_error->fix);
   return {};
+}
+
+// cutedsl and the NVFP4 dispatch ask for the quantization, which SGLang reads from the model where no flag gives it.
+void settle_quantization(Deployment& out, const DeploymentInputs& inputs, ServerArgs& args) {
+  if (args.quantization) return;
+  if (args.moe_a2a_backend != "flashinfer" && !args.moe_runner_backend.starts_with("flashinfer")) return;
+  if (inputs.model_quantization) {
+    args.quantization = *inputs.model_quantization;
+    note(out, fmt::format("quantization {} is taken from the model's config", *args.quantization));
+  } else if (const auto guessed = guess_quantization(args.model_path.value_or(""))) {
+    args.quantization = std::string(*guessed);
+    note(out, fmt::format("quantization {} is guessed from the name in --model-path; give --quantization if it is "
+                          "another",
+                          *guessed));
+  }
+}
+
+// The arguments as the handlers find them. What the GPU's memory decides is filled in where that memory is known. Else
+// it stays open, so that no handler refuses what the command does not settle.
+ServerArgs settle_defaults(Deployment& out, const DeploymentInputs& inputs, const MemoryDefaults& memory) {
+  ServerArgs args = inputs.args;
+  settle_quantization(out, inputs, args);
+  const bool memory_known = inputs.gpu_memory_gib.has_value();
+  const bool sizes_given = args.cuda_graph_bs && !args.cuda_graph_bs->empty();
+  out.prefill_tokens.is_explicit = args.chunked_prefill_size || memory_known;
+  out.graph_max_bs.is_explicit = args.cuda_graph_max_bs || sizes_given || memory_known;
+  if (memory_known && !args.chunked_prefill_size) args.chunked_prefill_size = memory.chunked_prefill_size;
+  if (decode_graphs_disabled(args)) return args;
+  if (sizes_given) args.cuda_graph_max_bs = std::ranges::max(*args.cuda_graph_bs);
+  if (memory_known && !args.cuda_graph_max_bs) args.cuda_graph_max_bs = memory.largest_graph(args.tp_size);
+  return args;
+}
+
+// What a default chunk leaves a replica.
+std::int64_t chunk_of_replica(const Deployment& out, std::int64_t tokens) {
+  return out.args.enable_dp_attention ? tokens / out.args.dp_size : tokens;
+}
+
+void start(Deployment& out, const DeploymentInputs& inputs, const MemoryDefaults& memory) {
+  if (!inputs.has_flashinfer_dispatcher && inputs.args.moe_a2a_backend == "flashinfer")
+    reject(out, "start", "argparse",
+           Error{ErrorKind::parse_error, "argument --moe-a2a-backend: invalid choice: 'flashinfer'"},
+           "SGLang has a FlashInfer dispatcher from #14668 (2026-01-24) on");
+  const ServerArgs given = settle_defaults(out, inputs, memory);
+  const StartOutcome started = start_up(*inputs.generation->start, given, inputs.env);
+  out.args = started.args;
+  out.env = started.env;
+  out.notes.insert(out.notes.end(), started.notes.begin(), started.notes.end());
+  if (started.error)
+    reject(out, "start", started.error->handler, started.error->error,
+           fix_for_start(*inputs.generation->start, given, inputs.env, started));
+  if (!out.args.chunked_prefill_size)
+    out.args.chunked_prefill_size = chunk_of_replica(out, memory.chunked_prefill_size);
 }
 
 }  // namespace
@@ -359,25 +468,19 @@ Result<std::unique_ptr<Deployment>> resolve_deployment(const DeploymentInputs& i
   auto out = std::make_unique<Deployment>();
   out->given = inputs;
   const MemoryDefaults& memory = memory_defaults(inputs.gpu_memory_gib);
-  ServerArgs args = given;
-  out->prefill_tokens.is_explicit = args.chunked_prefill_size.has_value();
-  if (!args.chunked_prefill_size) args.chunked_prefill_size = memory.chunked_prefill_size;
   out->generation = inputs.generation;
   out->model = inputs.model;
   out->rule = inputs.rule;
-  const StartOutcome start = start_up(*inputs.generation->start, args, inputs.env);
-  out->args = start.args;
-  out->env = start.env;
-  if (start.error)
-    reject(*out, "start", start.error->handler, start.error->error,
-           fix_for_start(*inputs.generation->start, args, inputs.env, start));
+  start(*out, inputs, memory);
   if (auto ok = resolve_topology(*out); !ok) return tl::unexpected(ok.error());
   out->skip_all_gather = out->env.get_bool("SGLANG_SCHEDULER_SKIP_ALL_GATHER", false);
   resolve_gather(*out, out->env.get_bool("SGLANG_MORI_RECV_BOUND", false));
   resolve_speculation(*out);
+  resolve_draft(*out);
   resolve_limits(*out);
+  resolve_prefill_graphs(*out, chunk_of_replica(*out, kLeastDefaultChunk));
   if (auto ok = resolve_graphs(*out, memory); !ok) return tl::unexpected(ok.error());
-  if (auto ok = resolve_backend(*out, inputs); !ok) return tl::unexpected(ok.error());
+  if (auto ok = resolve_backend(*out); !ok) return tl::unexpected(ok.error());
   return out;
 }
 

@@ -25,6 +25,7 @@ struct DeploymentInputs {
   ServerArgs args;                         // as parsed
   Environment env;
   std::optional<ModelShape> model;         // without it, what depends on bytes and experts stays open
+  std::optional<std::string> model_quantization;  // by the model's config.json; else guessed from --model-path
   std::optional<double> gpu_memory_gib;    // settles the defaults that SGLang takes from the device
   SizingRule rule;                         // a rule of the user's own in place of the generation's; may be empty
 };
@@ -78,6 +79,13 @@ struct Deployment {
   Limit requests_per_dp_rank;  // the most running requests of one replica
   Limit prefill_tokens;        // the most tokens of one replica's extend batch
   Limit graph_max_bs;          // the limit that the capture sizes come from
+  Limit prefill_graph_tokens;  // the largest prefill graph that goes through the all-to-all; 0: none
+
+  // The model that drafts, under speculation.
+  std::string draft_backend = "none";  // its all-to-all: the target's, unless --speculative-moe-a2a-backend says else
+  bool drafts = false;                 // it is known to have experts
+  bool draft_is_explicit = false;      // and the command settles its steps
+  std::int64_t draft_tokens_per_request = 0;  // of a draft step: eagle_topk; 0: no forward between two verify steps
 
   std::int64_t max_num_tokens = 0;      // the cap (FlashInfer)
   std::string max_num_tokens_source;    // in words
@@ -88,7 +96,7 @@ struct Deployment {
   LeftoverList leftover = LeftoverList::none;
   std::optional<Rejection> launch_error;                   // FlashInfer refuses every dispatch (top_k, experts, ranks)
 
-  std::vector<Rejection> rejections;  // at the start, in the order in which the engine would meet them
+  std::vector<Rejection> rejections;  // at the start: the first one, where the engine stops
   std::vector<Note> notes;
 
   Deployment() = default;

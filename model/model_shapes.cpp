@@ -78,6 +78,14 @@ std::optional<ModelPreset> guess_model(std::string_view model_path) {
   return best;
 }
 
+// NVIDIA's older repositories end in FP4 alone; MXFP4 is another format.
+std::optional<std::string_view> guess_quantization(std::string_view model_path) {
+  const std::string path = normalized(model_path);
+  const bool nvidia_fp4 = path.starts_with("nvidia/") && path.find("-fp4") != std::string::npos;
+  if (path.find("nvfp4") != std::string::npos || nvidia_fp4) return "modelopt_fp4";
+  return std::nullopt;
+}
+
 Result<ModelShape> shape_from_config(const HfConfigFields& fields) {
   const auto num_experts = first_of(std::array{fields.num_experts, fields.n_routed_experts, fields.num_local_experts});
   const auto top_k = first_of(std::array{fields.num_experts_per_tok, fields.top_k_experts, fields.moe_topk});

@@ -34,6 +34,10 @@ Result<ModelPreset> find_model(std::string_view name);
 // read as '-'; of several the longest text. Nothing when no name is known.
 std::optional<ModelPreset> guess_model(std::string_view model_path);
 
+// What --quantization would be for this --model-path, where its name says so: "nvidia/DeepSeek-R1-0528-NVFP4" ->
+// modelopt_fp4. Nothing for all other names.
+std::optional<std::string_view> guess_quantization(std::string_view model_path);
+
 // The fields of a HF config.json as far as they were found, at the top or inside "text_config" (reading the file is the
 // caller's). The keys differ between families; the first one present counts.
 struct HfConfigFields {

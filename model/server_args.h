@@ -98,6 +98,7 @@ struct ServerArgs {
 
   // Speculation.
   OptionalString speculative_algorithm;
+  OptionalString speculative_draft_model_path;
   OptionalInt speculative_num_steps;
   OptionalInt speculative_eagle_topk;
   OptionalInt speculative_num_draft_tokens;

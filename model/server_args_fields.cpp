@@ -80,6 +80,7 @@ constexpr ServerArgsField kFields[] = {
     {"disable_prefill_cuda_graph", &A::disable_prefill_cuda_graph},
     {"enable_piecewise_cuda_graph", &A::enable_piecewise_cuda_graph},
     {"speculative_algorithm", &A::speculative_algorithm},
+    {"speculative_draft_model_path", &A::speculative_draft_model_path},
     {"speculative_num_steps", &A::speculative_num_steps},
     {"speculative_eagle_topk", &A::speculative_eagle_topk},
     {"speculative_num_draft_tokens", &A::speculative_num_draft_tokens},

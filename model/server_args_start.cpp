@@ -9,6 +9,7 @@ namespace a2asim {
 namespace {
 
 constexpr std::string_view kDataParallelism = "_handle_data_parallelism";
+constexpr std::string_view kContextParallelism = "_handle_context_parallelism";
 constexpr std::string_view kMoeKernelConfig = "_handle_moe_kernel_config";
 constexpr std::string_view kA2aMoe = "_handle_a2a_moe";
 constexpr std::string_view kNvfp4Dispatch = "SGLANG_MOE_NVFP4_DISPATCH";
@@ -81,6 +82,31 @@ Raised asserts(bool condition, std::string message = "") {
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0); }
 
+// ---- _handle_dwdp
+
+// Distributed weights instead of an all-to-all: every rank is a replica of its own. A size of 1 or less means off.
+void handle_dwdp(StartOutcome& outcome) {
+  ServerArgs& args = outcome.args;
+  if (args.dwdp_size < 1) outcome.notes.push_back({fmt::format("--dwdp-size {} means off, as 1 does", args.dwdp_size)});
+  if (args.dwdp_size <= 1) return;
+  outcome.notes.push_back(
+      {fmt::format("--dwdp-size {0}: SGLang sets --moe-a2a-backend none (was {1}), dp_size = ep_size = {0} with DP "
+                   "attention and a DP head, moe_dense_tp_size 1, no CUDA graphs and SGLANG_SCHEDULER_SKIP_ALL_GATHER",
+                   args.dwdp_size, args.moe_a2a_backend)});
+  if (args.dwdp_size != args.tp_size)
+    outcome.notes.push_back({fmt::format("--dwdp-size {} is meant to equal --tp-size {}: SGLang may refuse this",
+                                         args.dwdp_size, args.tp_size)});
+  args.dp_size = args.dwdp_size;
+  args.ep_size = args.dwdp_size;
+  args.moe_dp_size = 1;
+  args.moe_dense_tp_size = 1;
+  args.enable_dp_attention = true;
+  args.enable_dp_lm_head = true;
+  args.moe_a2a_backend = "none";
+  args.disable_cuda_graph = true;
+  outcome.env.set("SGLANG_SCHEDULER_SKIP_ALL_GATHER", "True");
+}
+
 // ---- _handle_data_parallelism
 
 Raised handle_data_parallelism(ServerArgs& args) {
@@ -96,6 +122,33 @@ Raised handle_data_parallelism(ServerArgs& args) {
   }
   if (!args.enable_dp_lm_head) return std::nullopt;
   return asserts(args.enable_dp_attention, "Please enable dp attention when setting enable_dp_lm_head. ");
+}
+
+// ---- _handle_context_parallelism. ep_size is the one given: an all-to-all backend overwrites it only later.
+
+Raised handle_context_parallelism(const ServerArgs& args) {
+  const std::int64_t tp = args.tp_size, cp = args.attn_cp_size, ep = args.ep_size, moe_dp = args.moe_dp_size;
+  if (cp > 1) {
+    if (auto raised = asserts(tp % cp == 0, fmt::format("tp_size {} must be a multiple of attn_cp_size {}", tp, cp)))
+      return raised;
+    if (auto raised =
+            asserts(tp % (args.dp_size * cp) == 0,
+                    fmt::format("tp_size {} must be a multiple of dp_size {} x attn_cp_size {}", tp, args.dp_size, cp)))
+      return raised;
+  }
+  if (moe_dp > 1) {
+    if (auto raised =
+            asserts(tp % moe_dp == 0, fmt::format("tp_size {} must be a multiple of moe_dp_size {}", tp, moe_dp)))
+      return raised;
+    if (auto raised = asserts(ep > 1 ? ep * moe_dp == tp : moe_dp <= tp,
+                              fmt::format("ep_size {} x moe_dp_size {} must be tp_size {}", ep, moe_dp, tp)))
+      return raised;
+    if (auto raised =
+            asserts(args.pp_size == 1, fmt::format("moe_dp_size {} needs pp_size 1, not {}", moe_dp, args.pp_size)))
+      return raised;
+  }
+  return asserts(cp == moe_dp || moe_dp == 1,
+                 fmt::format("attn_cp_size {} must be moe_dp_size {}, unless that is 1", cp, moe_dp));
 }
 
 // ---- _handle_moe_kernel_config: which quantization a runner takes, and the expert parallel size it can do
@@ -120,7 +173,7 @@ Raised handle_moe_kernel_config(const ServerArgs& args) {
       return asserts(false,
                      fmt::format("Invalid quantization '{}'. {} supports only {}{}", args.quantization.value_or("None"),
                                  limits.runner, one_of(limits.quantizations), limits.none_allowed ? " or none" : ""));
-    if (limits.ep_size_is_1_or_tp_size)
+    if (limits.ep_size_is_1_or_tp_size && args.dwdp_size <= 1)  // distributed weights bring their own ep_size
       return asserts(args.ep_size == 1 || args.ep_size == args.tp_size,
                      "The expert parallel size must be 1 or the same as the tensor parallel size");
   }
@@ -219,8 +272,27 @@ Raised handle_pplx(ServerArgs& args, const Environment& env) {
                  "tokens (chunked_prefill_size, or the decode cuda-graph batch size)");
 }
 
-Raised handle_a2a_moe(const StartRules& rules, ServerArgs& args, Environment& env) {
+// Waterfill balances shared experts through DeepEP, whatever backend is given.
+void handle_waterfill(StartOutcome& outcome) {
+  ServerArgs& args = outcome.args;
+  if (!args.enable_waterfill) return;
+  if (args.moe_a2a_backend != "deepep")
+    outcome.notes.push_back(
+        {fmt::format("waterfill is enabled: --moe-a2a-backend {} becomes deepep", args.moe_a2a_backend)});
+  args.moe_a2a_backend = "deepep";
+  args.disable_shared_experts_fusion = false;
+  args.enforce_shared_experts_fusion = true;
+}
+
+Raised handle_a2a_moe(const StartRules& rules, StartOutcome& outcome) {
+  ServerArgs& args = outcome.args;
+  Environment& env = outcome.env;
+  handle_waterfill(outcome);
   const std::string& backend = args.moe_a2a_backend;
+  if (args.flashinfer_a2a_dispatch_type && backend != "flashinfer")
+    return Error{ErrorKind::value_error,
+                 fmt::format("--flashinfer-a2a-dispatch-type {} requires --moe-a2a-backend flashinfer, not {}",
+                             *args.flashinfer_a2a_dispatch_type, backend)};
   if (backend == "flashinfer") return handle_flashinfer(rules, args, env);
   spread_experts(rules, args);
   if (backend == "deepep") return handle_deepep(rules, args);
@@ -252,17 +324,19 @@ const StartRules& start_rules(ServerArgsVersion version) {
 }
 
 StartOutcome run_start_handlers(const StartRules& rules, ServerArgs args, Environment env) {
-  StartOutcome outcome{std::move(args), std::move(env), std::nullopt};
+  StartOutcome outcome{std::move(args), std::move(env), std::nullopt, {}};
   if (record(outcome, kDataParallelism, handle_data_parallelism(outcome.args))) return outcome;
-  record(outcome, kA2aMoe, handle_a2a_moe(rules, outcome.args, outcome.env));
+  record(outcome, kA2aMoe, handle_a2a_moe(rules, outcome));
   return outcome;
 }
 
 StartOutcome start_up(const StartRules& rules, ServerArgs args, Environment env) {
-  StartOutcome outcome{std::move(args), std::move(env), std::nullopt};
+  StartOutcome outcome{std::move(args), std::move(env), std::nullopt, {}};
+  handle_dwdp(outcome);
   if (record(outcome, kDataParallelism, handle_data_parallelism(outcome.args))) return outcome;
+  if (record(outcome, kContextParallelism, handle_context_parallelism(outcome.args))) return outcome;
   if (record(outcome, kMoeKernelConfig, handle_moe_kernel_config(outcome.args))) return outcome;
-  record(outcome, kA2aMoe, handle_a2a_moe(rules, outcome.args, outcome.env));
+  record(outcome, kA2aMoe, handle_a2a_moe(rules, outcome));
   return outcome;
 }
 

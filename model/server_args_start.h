@@ -1,8 +1,9 @@
 // What SGLang does with its arguments before anything runs: what it rewrites, and what it refuses.
 //
-// SGLang: ServerArgs._handle_data_parallelism, _handle_moe_kernel_config, _handle_a2a_moe and
-// _validate_cutedsl_a2a_token_budget (python/sglang/srt/server_args.py, from July 2026 arg_groups/parallel_hook.py and
-// arg_groups/moe_hook.py). They run in this order, and each sees what the one before it wrote.
+// SGLang: ServerArgs._handle_dwdp, _handle_data_parallelism, _handle_context_parallelism, _handle_moe_kernel_config,
+// _handle_a2a_moe and _validate_cutedsl_a2a_token_budget (python/sglang/srt/server_args.py, from July 2026
+// arg_groups/parallel_hook.py and arg_groups/moe_hook.py). They run in this order, and each sees what the one before it
+// wrote.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "model/environment.h"
+#include "model/note.h"
 #include "model/result.h"
 #include "model/server_args.h"
 
@@ -54,6 +56,7 @@ struct StartOutcome {
   ServerArgs args;
   Environment env;
   std::optional<HandlerError> error;
+  std::vector<Note> notes;  // what a handler overwrote although the command says otherwise
 };
 
 // _handle_data_parallelism, then _handle_a2a_moe unless the first raised. chunked_prefill_size is expected to be
@@ -61,7 +64,8 @@ struct StartOutcome {
 // against it are left out.
 StartOutcome run_start_handlers(const StartRules& rules, ServerArgs args, Environment env);
 
-// As above, with _handle_moe_kernel_config between the two: the start-up of a real server.
+// As above, with _handle_dwdp before and _handle_context_parallelism and _handle_moe_kernel_config between the two: the
+// start-up of a real server.
 StartOutcome start_up(const StartRules& rules, ServerArgs args, Environment env);
 
 // The convenient form of start_up: arguments and environment, or why SGLang refuses to start.

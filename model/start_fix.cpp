@@ -24,7 +24,10 @@ struct Change {
   void (*apply)(const Change& change, Launch& launch);
   std::int64_t number = 0;
   std::string word = {};
+  ServerArgs::Int ServerArgs::*member = nullptr;
 };
+
+void set_size(const Change& change, Launch& launch) { launch.args.*change.member = change.number; }
 
 using Changes = std::vector<Change>;
 
@@ -51,6 +54,22 @@ void add_parallel(const ServerArgs& args, Changes& out) {
                    [](const Change&, Launch& launch) { launch.args.ep_size = launch.args.tp_size; }});
 }
 
+// Context parallelism and data-parallel experts.
+void add_expert_groups(const ServerArgs& args, Changes& out) {
+  const auto size = [&](std::string_view flag, ServerArgs::Int ServerArgs::*member, std::int64_t wanted) {
+    if (args.*member == wanted) return;
+    out.push_back({fmt::format("give {} {} (now {})", flag, wanted, args.*member), set_size, wanted, "", member});
+  };
+  if (args.moe_dp_size > 1) {
+    if (args.ep_size > 1 && args.tp_size % args.moe_dp_size == 0)
+      size("--ep-size", &ServerArgs::ep_size, args.tp_size / args.moe_dp_size);
+    size("--pp-size", &ServerArgs::pp_size, 1);
+    size("--attn-cp-size", &ServerArgs::attn_cp_size, args.moe_dp_size);
+    size("--moe-dp-size", &ServerArgs::moe_dp_size, 1);
+  }
+  size("--attn-cp-size", &ServerArgs::attn_cp_size, 1);
+}
+
 void add_runners(const StartRules& rules, const ServerArgs& args, Changes& out) {
   std::vector<std::string_view> runners = {"auto", "deep_gemm"};
   if (args.moe_a2a_backend == "flashinfer") runners = split_words(rules.flashinfer_runners);
@@ -62,6 +81,9 @@ void add_runners(const StartRules& rules, const ServerArgs& args, Changes& out) 
 }
 
 void add_modes(const ServerArgs& args, Changes& out) {
+  if (args.flashinfer_a2a_dispatch_type)
+    out.push_back({fmt::format("leave out --flashinfer-a2a-dispatch-type {}", *args.flashinfer_a2a_dispatch_type),
+                   [](const Change&, Launch& launch) { launch.args.flashinfer_a2a_dispatch_type.reset(); }});
   if (args.deepep_mode == "normal")
     out.push_back({"give --deepep-mode low_latency (now normal)",
                    [](const Change&, Launch& launch) { launch.args.deepep_mode = "low_latency"; }});
@@ -95,6 +117,7 @@ void add_caps(const ServerArgs& given, const StartOutcome& refused, Changes& out
 Changes possible_changes(const StartRules& rules, const ServerArgs& given, const StartOutcome& refused) {
   Changes out;
   add_parallel(given, out);
+  add_expert_groups(given, out);
   add_caps(given, refused, out);
   add_modes(given, out);
   add_runners(rules, given, out);

@@ -97,6 +97,7 @@ void check_start_budget(const StaticCapInputs& inputs, std::vector<StaticCapItem
   const std::int64_t chunk = inputs.chunk_per_dp_rank.value_or(0);
   const std::int64_t graph = inputs.decode_graph_max_bs.value_or(0);
   const bool chunk_counts = chunk > 0 && !inputs.decode_only;
+  const bool chunks = inputs.chunk_per_dp_rank.value_or(1) > 0 && !inputs.decode_only;  // also by an open default
 
   const auto require = [&](std::int64_t tokens, std::string_view what) {
     if (tokens <= cap) return;
@@ -106,7 +107,7 @@ void check_start_budget(const StaticCapInputs& inputs, std::vector<StaticCapItem
                             raise_env(inputs, tokens)));
   };
   if (chunk_counts) require(chunk, "the prefill chunk of a replica");
-  if (chunk_counts && budget == StartBudget::chunk_or_graph) require(graph, "the largest decode graph");
+  if (chunks && budget == StartBudget::chunk_or_graph) require(graph, "the largest decode graph");
   if (budget == StartBudget::chunk_and_graph_tokens && !inputs.prefill_only)
     require(clamped_product(graph, inputs.num_tokens_per_request),
             "the largest decode graph times the speculative width");

@@ -15,6 +15,7 @@
 #include "tools/check_formats.h"
 #include "tools/commands.h"
 #include "tools/input.h"
+#include "tools/model_config.h"
 #include "tools/refused_argument.h"
 #include "tools/report/check_page.h"
 #include "tools/report/page.h"
@@ -130,6 +131,10 @@ Result<void> settle_model(const Options& options, Inputs& inputs) {
   const Result<std::optional<ModelShape>> given = shape_from_options(options.shape);
   if (!given) return tl::unexpected(given.error());
   inputs.deployment.model = *given;
+  if (options.shape.model_config) {
+    const Result<std::string> text = read_text_file(*options.shape.model_config);
+    if (text) inputs.deployment.model_quantization = quantization_from_config_json(*text);
+  }
   const std::optional<std::string>& path = inputs.deployment.args.model_path;
   if (*given || !path) return {};
   if (const std::optional<ModelPreset> preset = guess_model(*path)) {

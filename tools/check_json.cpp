@@ -21,6 +21,13 @@ Json topology(const Topology& t) {
           {"enable_dp_attention", t.enable_dp_attention}};
 }
 
+// Where the command line itself is refused: the same keys, without values.
+Json unknown_topology() {
+  Json out = topology(Topology{});
+  for (const auto& size : out.items()) size.value() = nullptr;
+  return out;
+}
+
 Json capacity(const CheckReport& report) {
   Json out = {{"max_num_tokens", nullptr}, {"workspace_bytes_per_rank", nullptr}, {"source", report.capacity_source}};
   if (report.capacity) out["max_num_tokens"] = report.capacity->max_num_tokens;
@@ -62,7 +69,7 @@ std::string check_as_json(const CheckReport& report) {
                     {"engine", "sglang"},
                     {"generation", report.generation == nullptr ? Json() : Json(report.generation->name)},
                     {"backend", report.backend},
-                    {"topology", report.backend.empty() ? Json() : topology(report.topology)},
+                    {"topology", report.backend.empty() ? unknown_topology() : topology(report.topology)},
                     {"capacity", capacity(report)},
                     {"verdict", name(report.verdict)},
                     {"findings", findings}});

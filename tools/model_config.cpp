@@ -81,4 +81,17 @@ Result<ModelShape> shape_from_config_json(const std::string& text, const std::st
   return shape;
 }
 
+std::optional<std::string> quantization_from_config_json(const std::string& text) {
+  const json document = too_deep(text) ? json() : json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!document.is_object()) return std::nullopt;
+  for (const json& object : {document, document.value("text_config", json())}) {
+    if (!object.is_object()) continue;
+    const json config = object.value("quantization_config", json());
+    if (!config.is_object()) continue;
+    if (config.value("quant_method", json()) == "modelopt_fp4" || config.value("quant_algo", json()) == "NVFP4")
+      return "modelopt_fp4";
+  }
+  return std::nullopt;
+}
+
 }  // namespace a2asim

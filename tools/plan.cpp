@@ -155,7 +155,9 @@ void add_problems(const Deployment& deployment, PlanPoint& point) {
                                            rejection.error.message, rejection.fix));
     }
   }
-  if (deployment.rejections.empty() && deployment.launch_error)
+  const bool capture_told = std::ranges::any_of(
+      deployment.rejections, [](const Rejection& rejection) { return rejection.handler == "graph capture"; });
+  if (deployment.launch_error && !capture_told)
     point.problems.push_back(fmt::format("FlashInfer refuses every dispatch: {}; {}",
                                          deployment.launch_error->error.message, deployment.launch_error->fix));
   const PlanRule* decode = chosen_rule(point, PlanPath::eager_decode);

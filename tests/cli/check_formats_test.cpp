@@ -191,6 +191,17 @@ TEST_CASE("json: null where nothing is known") {
   CHECK(document["capacity"]["max_num_tokens"].is_null());
 }
 
+TEST_CASE("json: a command line that argparse refuses has a topology of the same keys, without values") {
+  CheckReport report;
+  report.verdict = Verdict::rejected;
+  const json document = json::parse(check_as_json(report));
+  REQUIRE(document["topology"].is_object());
+  for (const char* key : {"tp_size", "dp_size", "ep_size", "attn_tp_size", "attn_cp_size", "moe_dense_tp_size"}) {
+    REQUIRE(document["topology"].contains(key));
+    CHECK(document["topology"][key].is_null());
+  }
+}
+
 TEST_CASE("json and sarif: bytes that are no UTF-8 do not stop the output") {
   CheckReport report = disagreeing();
   report.findings.push_back(note("--model-path \xFF\xFE"));
