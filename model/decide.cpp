@@ -65,6 +65,11 @@ std::int64_t Decider::width_of(ForwardMode mode, bool is_extend) const {
   return is_extend || !deployment_.speculates ? 1 : num_tokens_per_req(mode, deployment_.speculative);
 }
 
+// An idle rank goes along with its peers: it replays no graph where they draft, which nobody captured.
+ForwardMode Decider::mode_of_work(const RankDecision& decision) const {
+  return decision.mode == ForwardMode::idle ? step_mode_ : decision.mode;
+}
+
 void Decider::sync(std::span<const RankBatch> batches) {
   previous_counts_.swap(counts_);
   step_mode_ = ForwardMode::idle;
@@ -128,10 +133,10 @@ bool Decider::decide_replay(const Part& part, RankDecision& decision) {
   const std::optional<bool> by_fault = part.fault != nullptr ? part.fault->replay : std::nullopt;
   const bool wished = by_fault == true || part.graph == GraphChoice::replay;
   const bool refused = by_fault == false || (part.graph == GraphChoice::eager && !wished);
-  if (refused || deployment_.capture_bs.empty() || !is_cuda_graph(decision.mode)) return false;
+  if (refused || deployment_.capture_bs.empty() || !is_cuda_graph(mode_of_work(decision))) return false;
 
   const std::span<std::int64_t> list = own_list(part);
-  const std::int64_t width = width_of(decision.mode == ForwardMode::idle ? step_mode_ : decision.mode, false);
+  const std::int64_t width = width_of(mode_of_work(decision), false);
   ReplayInputs in;
   in.capture_bs = deployment_.capture_bs;
   in.require_mlp_tp_gather = deployment_.require_mlp_tp_gather;
@@ -164,7 +169,7 @@ void Decider::decide_eager(const Part& part, RankDecision& decision) {
   const std::int64_t own_tokens = decision.rows;  // not padded yet
   std::int64_t padded = own_tokens;
   if (!list.empty()) {
-    scale_global_num_tokens(list, width_of(decision.mode == ForwardMode::idle ? step_mode_ : decision.mode,
+    scale_global_num_tokens(list, width_of(mode_of_work(decision),
                                            decision.is_extend));
     DpPaddingInputs in = padding_inputs_;
     in.is_extend_in_batch = decision.is_extend;
@@ -237,9 +242,9 @@ Decider::Kind Decider::kind_of(const Part& part, const RankDecision& decision) c
   Kind kind;
   kind.is_extend = decision.is_extend;
   kind.may_replay = part.graph != GraphChoice::eager && !deployment_.capture_bs.empty() &&
-                    is_cuda_graph(decision.mode) &&
+                    is_cuda_graph(mode_of_work(decision)) &&
                     (wished || part.synced.can_run_dp_cuda_graph.value_or(false));
-  kind.width_tokens = width_of(decision.mode == ForwardMode::idle ? step_mode_ : decision.mode,
+  kind.width_tokens = width_of(mode_of_work(decision),
                                decision.is_extend && !kind.may_replay);
   return kind;
 }

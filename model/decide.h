@@ -95,6 +95,7 @@ class Decider {
   std::span<const std::int64_t> list(std::size_t ep_rank) const {
     return {&lists_[list_owner_[ep_rank] * dp_ranks_], list_sizes_[ep_rank]};
   }
+  ForwardMode mode_of_work(const RankDecision& decision) const;
   std::int64_t width_of(ForwardMode mode, bool is_extend) const;
 
   // What, beside the gathered list, decides a rank's padding and bucket. Ranks of one kind come to the same, so the first

@@ -110,6 +110,21 @@ TEST_CASE("speculative verify multiplies by the draft tokens, in the graph and b
   CHECK(sizes(decisions) == Sizes(4, 20));
 }
 
+TEST_CASE("an idle rank replays no graph beside peers that draft, since nobody does") {
+  const auto deployment =
+      deploy("pr30450", std::string(test::kGathered) +
+                            "--cuda-graph-bs 8 --speculative-algorithm EAGLE --speculative-num-steps 1 "
+                            "--speculative-eagle-topk 1 --speculative-num-draft-tokens 2");
+  Decider decider(*deployment);
+  for (const GraphChoice graph : {GraphChoice::engine, GraphChoice::replay}) {
+    const std::vector<RankBatch> batches = {
+        {ForwardMode::idle, 0}, {ForwardMode::draft_extend, 1}, {ForwardMode::decode, 0}, {ForwardMode::draft_extend, 1}};
+    const auto decisions = decider.decide(batches, graph);
+    for (const RankDecision& decision : decisions) CHECK_FALSE(decision.replay);
+    CHECK(sizes(decisions) == Sizes{2, 2, 2, 2});
+  }
+}
+
 TEST_CASE("#35758: an extend step leaves the all-to-all, and R above the cap is an assertion that names both") {
   const auto deployment = deploy("pr35758", "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=8 " +
                                                 std::string(test::kGathered) + kEager);
