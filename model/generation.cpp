@@ -164,7 +164,7 @@ Result<GenerationMatch> by_release(std::string_view text) {
   if (version_numbers(text) <= std::array<int, 3>{0, 5, 8})
     return GenerationMatch{&generations().front(), false, std::string(kBeforeDispatcher)};
   return fail(ErrorKind::bad_input,
-              fmt::format("--sglang {}: the generation of this release is not known here; name a PR or a date instead "
+              fmt::format("{}: the generation of this release is not known here; name a PR or a date instead "
                           "('a2asim generations' lists them)",
                           name));
 }
@@ -192,7 +192,7 @@ Result<GenerationMatch> find_generation(std::string_view text) {
       release.find('.') != std::string_view::npos && std::all_of(release.begin(), release.end(), is_version_char))
     return by_release(release);
   return fail(ErrorKind::bad_input,
-              fmt::format("--sglang '{}' is no generation known here; use a PR (pr30450), a date (2026-06-20) or a release "
+              fmt::format("'{}' is no generation known here; use a PR (pr30450), a date (2026-06-20) or a release "
                           "(v0.5.13): 'a2asim generations' lists them",
                           text.substr(0, 60)));
 }

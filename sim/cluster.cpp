@@ -11,7 +11,6 @@
 namespace a2asim {
 namespace {
 
-constexpr std::int64_t kMaxCap_tokens = std::int64_t{1} << 30;    // keeps every product of workspace.h inside int64
 constexpr std::int64_t kMaxMemory_bytes = std::int64_t{8} << 30;  // of all slices at numeric fidelity
 constexpr std::int64_t kFeedForwardInner = 16;
 
@@ -76,9 +75,9 @@ Result<void> Cluster::check(const Deployment& deployment, ClusterOptions options
 Result<void> Cluster::make_configs() {
   const ModelShape& model = *deployment_.model;
   max_top_k_ = limits(deployment_.generation->capacity.flashinfer).max_top_k;
-  if (deployment_.max_num_tokens > kMaxCap_tokens)
+  if (deployment_.max_num_tokens > kMaxScenarioCap_tokens)
     return unusable(fmt::format("max_num_tokens is {} ({}): give at most {}", deployment_.max_num_tokens,
-                                deployment_.max_num_tokens_source, kMaxCap_tokens));
+                                deployment_.max_num_tokens_source, kMaxScenarioCap_tokens));
   AllToAllConfig config;
   config.ep_size = ep_size_;
   config.top_k = static_cast<int>(model.top_k);
@@ -93,7 +92,7 @@ Result<void> Cluster::make_configs() {
     if (!is_construction_fault(fault.kind) || !fault.rank || *fault.rank >= ep_size_) continue;
     AllToAllConfig& own = configs_[static_cast<std::size_t>(*fault.rank)];
     if (fault.kind == FaultKind::max_num_tokens) {
-      own.max_num_tokens = std::min(fault.value, kMaxCap_tokens);
+      own.max_num_tokens = std::min(fault.value, kMaxScenarioCap_tokens);
     } else if (fault.payload >= 0 && fault.payload < static_cast<std::int64_t>(own.payload_bytes_per_token.size())) {
       own.payload_bytes_per_token[static_cast<std::size_t>(fault.payload)] = fault.value;
       // Its experts would read rows of another width than they compute with: only who wrote what can be followed.

@@ -33,16 +33,16 @@ ClusterOptions cluster_options(const Scenario& scenario, const ReplayOptions& op
   return out;
 }
 
-// Of a cluster that cannot be built: the fault that by itself is the reason, if it is one.
-Position culprit(const Deployment& deployment, ClusterOptions options) {
-  const std::vector<Fault> faults = std::move(options.construction_faults);
+// Of a cluster that cannot be built: the fault that by itself is the reason, or the cap, or the model.
+Position culprit(const Scenario& scenario, const Deployment& deployment, ClusterOptions options) {
   options.construction_faults.clear();
-  if (!Cluster::check(deployment, options)) return {};
-  for (const Fault& fault : faults) {
+  if (!Cluster::check(deployment, options))
+    return deployment.max_num_tokens > kMaxScenarioCap_tokens ? cap_position(scenario) : scenario.at.model;
+  for (const Fault& fault : scenario.faults) {
     options.construction_faults = {fault};
     if (!Cluster::check(deployment, options)) return fault.at;
   }
-  return {};
+  return scenario.at.model;
 }
 
 ReplayedStep record(const Cluster& cluster, const StepInput& input, const StepOutcome& outcome) {
@@ -125,7 +125,8 @@ class Run {
     plan_.apply(report_.steps_run, wanted, input);
     const Result<StepOutcome> outcome = cluster_.step(input);
     if (!outcome)
-      return scenario_error(report_.file, {}, fmt::format("step {}: {}", report_.steps_run, outcome.error().message));
+      return scenario_error(report_.file, wanted.at,
+                            fmt::format("step {}: {}", report_.steps_run, outcome.error().message));
     if (auto ok = plan_.check_replays(report_.file, report_.steps_run, wanted, input, cluster_); !ok)
       return tl::unexpected(ok.error());
     note_lost(input, *outcome);
@@ -225,7 +226,7 @@ Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, con
       options.progress({report.steps_run, report.num_steps, part, parts});
     };
   Result<std::unique_ptr<Cluster>> cluster = Cluster::create(*deployed->deployment, with);
-  if (!cluster) return scenario_error(file, culprit(*deployed->deployment, with), cluster.error().message);
+  if (!cluster) return scenario_error(file, culprit(scenario, *deployed->deployment, with), cluster.error().message);
   describe_cluster(**cluster, report);
   if (report.fidelity != options.fidelity)
     report.notes.push_back("a rank built with other payload bytes cannot compute: run at provenance fidelity");

@@ -55,7 +55,7 @@ Result<DeploymentInputs> read_command(const Scenario& scenario, std::string_view
   DeploymentInputs inputs;
   inputs.generation = out.generation;
   const Result<LaunchCommand> launch = parse_launch_command(launch_text(scenario));
-  if (!launch) return scenario_error(file, {}, "launch: " + launch.error().message);
+  if (!launch) return scenario_error(file, scenario.at.deployment, "launch: " + launch.error().message);
   inputs.env = launch->env;
   for (const auto& [name, value] : launch_env(scenario)) inputs.env.set(name, value);
   for (const Note& note : launch->notes) out.notes.push_back(note.message);
@@ -65,7 +65,7 @@ Result<DeploymentInputs> read_command(const Scenario& scenario, std::string_view
     out.why = "the server's argument parser refuses: " + parsed.error().message;
     return inputs;
   }
-  if (!parsed) return scenario_error(file, {}, "launch: " + parsed.error().message);
+  if (!parsed) return scenario_error(file, scenario.at.deployment, "launch: " + parsed.error().message);
   inputs.args = parsed->args;
   for (const Note& note : parsed->notes) out.notes.push_back(note.message);
   inputs.model = ModelShape{scenario.model.num_experts, scenario.model.top_k, scenario.model.hidden_size};
@@ -80,8 +80,8 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   std::string_view wanted = sglang;
   if (wanted.empty()) wanted = scenario.sglang ? std::string_view(*scenario.sglang) : "newest";
   const Result<GenerationMatch> match = find_generation(wanted);
-  if (!match && sglang.empty()) return scenario_error(file, {}, match.error().message);
-  if (!match) return tl::unexpected(match.error());
+  if (!match && sglang.empty()) return scenario_error(file, scenario.at.sglang, "sglang: " + match.error().message);
+  if (!match) return fail(ErrorKind::bad_input, "--sglang: " + match.error().message);
   out.generation = match->generation;
   if (!match->note.empty()) out.notes.push_back(match->note);
   Result<DeploymentInputs> inputs = read_command(scenario, file, out);
@@ -90,7 +90,7 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   inputs->has_flashinfer_dispatcher = match->has_flashinfer_dispatcher;
   inputs->rule = std::move(rule);
   Result<std::unique_ptr<Deployment>> resolved = resolve_deployment(*inputs);
-  if (!resolved) return scenario_error(file, {}, resolved.error().message);
+  if (!resolved) return scenario_error(file, scenario.at.deployment, resolved.error().message);
   out.deployment = std::move(*resolved);
   for (const Note& note : out.deployment->notes) out.notes.push_back(note.message);
   settle_start(scenario, out);

@@ -85,7 +85,7 @@ std::vector<ParallelField> make_parallel_fields() {
       integer("speculative_eagle_topk", "--speculative-eagle-topk", 1, count, &P::speculative_eagle_topk),
       integer("speculative_num_draft_tokens", "--speculative-num-draft-tokens", 1, count,
               &P::speculative_num_draft_tokens),
-      integer("max_num_tokens", "", 1, count, &P::max_num_tokens),
+      integer("max_num_tokens", "", 1, kMaxScenarioCap_tokens, &P::max_num_tokens),
   };
 }
 
@@ -158,6 +158,10 @@ std::map<std::string, std::string> launch_env(const Scenario& scenario) {
     env[std::string(kCapVariable)] = std::to_string(*scenario.parallel->max_num_tokens);
   }
   return env;
+}
+
+Position cap_position(const Scenario& scenario) {
+  return scenario.env.contains(std::string(kCapVariable)) ? scenario.at.env : scenario.at.deployment;
 }
 
 Result<void> check_ranks(const Scenario& scenario, std::string_view file, std::int64_t attn_dp_size,

@@ -32,6 +32,8 @@ inline constexpr std::int64_t kMaxScenarioRanks = 1024;
 inline constexpr std::int64_t kMaxScenarioLayers = 1024;
 inline constexpr std::int64_t kMaxScenarioHidden = std::int64_t{1} << 17;
 inline constexpr std::int64_t kMaxScenarioExperts = std::int64_t{1} << 16;
+inline constexpr std::int64_t kMaxScenarioCap_tokens = std::int64_t{1} << 30;  // keeps all sizes inside int64
+inline constexpr std::int64_t kScenarioPayloads = 3;                           // hidden states, expert ids, weights
 inline constexpr std::int64_t kMaxPayloadBytesPerToken = std::int64_t{1} << 20;
 
 // Where something stood in the file, counted from 1; 0: nowhere. Takes no part in comparisons, so that a scenario that
@@ -143,6 +145,13 @@ struct Expect {
   bool operator==(const Expect&) const = default;
 };
 
+// Of what only the deployment can judge.
+struct ScenarioPositions {
+  Position sglang, env, model;
+  Position deployment;  // launch or parallel
+  bool operator==(const ScenarioPositions&) const = default;
+};
+
 struct Scenario {
   std::string name;
   std::optional<std::string> sglang;  // generation: PR, release or date; nothing: the newest
@@ -157,6 +166,7 @@ struct Scenario {
   std::vector<Fault> faults;
   std::optional<Expect> expect;                        // for the file's own generation
   std::map<std::string, Expect> expect_by_generation;  // for others: generation as in `sglang`
+  ScenarioPositions at;
   bool operator==(const Scenario&) const = default;
 };
 
@@ -169,6 +179,8 @@ std::vector<std::string> to_argv(const Parallel& parallel);
 std::string launch_text(const Scenario& scenario);
 // env, and what `parallel` says through a variable.
 std::map<std::string, std::string> launch_env(const Scenario& scenario);
+// Where the cap is set, or the deployment whose default it is.
+Position cap_position(const Scenario& scenario);
 
 // All that depends on the number of ranks: entries a step, ranks of faults and routing. The reader calls it for
 // `parallel`; for `launch` call it once the command is understood. `file` names the file in the error.

@@ -1,13 +1,13 @@
 #include "sim/scenario_reader.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/exceptions.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
 
+#include "model/generation.h"
 #include "model/routing.h"
 #include "model/workspace.h"
 #include "sim/scenario_reader_fields.h"
@@ -191,7 +191,7 @@ void read_fault_value(Fault& fault, const Node& node, std::string_view key) {
     case FaultKind::payload_bytes: {
       const Record record = record_of({"rank", "payload", "value"});
       rank_of(record.require("rank", "rank: 0"), record.path("rank"));
-      fault.payload = integer(record, "payload", 0, kMaxPayloads - 1);
+      fault.payload = integer(record, "payload", 0, kScenarioPayloads - 1);
       fault.value = integer(record, "value", 1, kMaxPayloadBytesPerToken);
       return;
     }
@@ -269,20 +269,29 @@ std::map<std::string, Expect> read_expect_by_generation(const Node& node, std::i
       refuse(node.keys[i].at,
              fmt::format("{} is no generation; name a PR, a release or a date", yaml::shown(generation)));
     }
+    if (const auto match = find_generation(generation); !match)
+      refuse(node.keys[i].at, fmt::format("{}: {}", what, match.error().message));
     all[generation] = read_expect(node.items[i], fmt::format("{}.{}", what, generation), steps);
   }
   return all;
 }
 
 void read_deployment(Scenario& scenario, const Record& record) {
-  if (const Node* sglang = record.find("sglang")) scenario.sglang = yaml::read_text(*sglang, "sglang", true);
-  if (const Node* env = record.find("env")) scenario.env = read_env(*env);
+  if (const Node* sglang = record.find("sglang")) {
+    scenario.sglang = yaml::read_text(*sglang, "sglang", true);
+    scenario.at.sglang = sglang->at;
+  }
+  if (const Node* env = record.find("env")) {
+    scenario.env = read_env(*env);
+    scenario.at.env = env->at;
+  }
   const Node* const launch = record.find("launch");
   const Node* const parallel = record.find("parallel");
   if ((launch == nullptr) == (parallel == nullptr)) {
     refuse(launch == nullptr ? record.at() : parallel->at,
            "the deployment is given twice or not at all; give either launch: (the command) or parallel: (its fields)");
   }
+  scenario.at.deployment = launch != nullptr ? launch->at : parallel->at;
   if (launch != nullptr) {
     scenario.launch = yaml::read_text(*launch, "launch", false);
     return;
@@ -311,7 +320,9 @@ Scenario read_scenario(const Node& root) {
   Scenario scenario;
   scenario.name = yaml::read_text(record.require("name", "name: my-scenario"), "name", true);
   read_deployment(scenario, record);
-  scenario.model = read_model(record.require("model", "model: {num_experts: 8, top_k: 2, hidden_size: 64, layers: 1}"));
+  const Node& model = record.require("model", "model: {num_experts: 8, top_k: 2, hidden_size: 64, layers: 1}");
+  scenario.model = read_model(model);
+  scenario.at.model = model.at;
   if (const Node* seed = record.find("seed")) scenario.seed = yaml::read_uint64(*seed, "seed");
   if (const Node* routing = record.find("routing")) scenario.routing = read_routing(*routing);
   if (const Node* experts = record.find("experts")) {
@@ -352,12 +363,6 @@ Result<Scenario> parse_scenario(std::string_view text, std::string_view file) {
     return parse_checked(text, file);
   } catch (const yaml::Refusal& refusal) {
     return scenario_error(file, refusal.at, refusal.what);
-  } catch (const YAML::Exception& error) {
-    Position at;
-    if (!error.mark.is_null()) at = {error.mark.line + 1, error.mark.column + 1};
-    std::string message = error.msg;  // may quote a character of the text
-    std::replace_if(message.begin(), message.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-    return scenario_error(file, at, fmt::format("no valid YAML: {}; correct the text here or just before", message));
   }
 }
 

@@ -4,51 +4,20 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <set>
 #include <sstream>
+
+#include "sim/scenario_reader_text.h"
 
 namespace a2asim::yaml {
 namespace {
 
-Position position(const YAML::Mark& mark) { return {mark.line + 1, mark.column + 1}; }
-
-// Bytes of the UTF-8 sequence at the front of `text`, 0 if it is none (RFC 3629: no overlong forms, no surrogates).
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xC2 && first < 0xE0   ? 2
-                             : first >= 0xE0 && first < 0xF0 ? 3
-                             : first >= 0xF0 && first < 0xF5 ? 4
-                                                             : 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const unsigned second = byte(1);
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool beyond = (first == 0xED && second >= 0xA0) || (first == 0xF4 && second >= 0x90);
-  return overlong || beyond ? 0 : length;
-}
-
-// yaml-cpp would guess an encoding or take anything; a scenario is UTF-8 text without control characters.
-void check_characters(std::string_view text) {
-  Position at{1, 1};
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    const auto c = static_cast<unsigned char>(text.front());
-    if (length == 0)
-      refuse(at, fmt::format("byte 0x{:02x} is not UTF-8; a scenario is a text file, save it as UTF-8", c));
-    if ((c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7F) {
-      refuse(at, fmt::format("control character 0x{:02x}; a scenario is a text file, remove it", c));
-    }
-    ++at.column;
-    if (c == '\n') at = {at.line + 1, 1};
-    text.remove_prefix(length);
-  }
-}
+Position raw_position(const YAML::Mark& mark) { return {mark.line + 1, mark.column + 1}; }
 
 class TreeBuilder : public YAML::EventHandler {
  public:
+  explicit TreeBuilder(const Rewritten& text) : text_(text) {}
   Node root;
 
   void OnDocumentStart(const YAML::Mark&) override { ++documents_; }
@@ -92,6 +61,8 @@ class TreeBuilder : public YAML::EventHandler {
     return node.kind == Node::Kind::mapping && node.keys.size() == node.items.size();
   }
 
+  Position position(const YAML::Mark& mark) const { return text_.position(raw_position(mark)); }
+
   static void check_decoration(Position at, const std::string& tag, YAML::anchor_t anchor) {
     if (anchor != YAML::NullAnchor) refuse(at, "anchors (&name) are not used in scenarios; write the value out");
     if (!tag.empty() && tag != "?" && tag != "!") {
@@ -112,7 +83,10 @@ class TreeBuilder : public YAML::EventHandler {
     const Position at = position(mark);
     check_decoration(at, tag, anchor);
     if (documents_ > 1) refuse(at, "a second document starts here; one scenario a file");
-    if (takes_key()) refuse(at, "a key must be a word; write key: value");
+    if (takes_key()) {
+      check_brackets(text_.text, raw_position(mark));
+      refuse(at, "a key must be a word; write key: value");
+    }
     Node* node = &root;
     if (!stack_.empty()) node = &stack_.back().node->items.emplace_back();
     node->at = at;
@@ -128,9 +102,21 @@ class TreeBuilder : public YAML::EventHandler {
     stack_.push_back({&node, {}});
   }
 
+  const Rewritten& text_;
   std::vector<Frame> stack_;
   int documents_ = 0;
 };
+
+[[noreturn]] void refuse_yaml(const YAML::Exception& error, const Rewritten& text, std::size_t length) {
+  const Position at = error.mark.is_null() ? Position{} : text.position(raw_position(error.mark));
+  const bool at_end = error.mark.pos >= static_cast<int>(length);
+  if (at_end && error.msg == YAML::ErrorMsg::DOC_IN_SCALAR)  // the end that parse() adds
+    refuse(at, "the text ends within quotes; close them, or complete the text");
+  std::string message = error.msg;  // may quote a character of the text
+  std::replace_if(
+      message.begin(), message.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  refuse(at, fmt::format("no valid YAML: {}; correct the text here or just before", message));
+}
 
 }  // namespace
 
@@ -141,14 +127,19 @@ Node parse(std::string_view text) {
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   check_characters(text);
   // yaml-cpp takes the end of the text for the end of an open quotation; the end of a document it does not.
-  std::string closed(text);
-  closed += text.ends_with('\n') ? "...\n" : "\n...\n";
-  std::istringstream stream(closed);
-  YAML::Parser parser(stream);
-  TreeBuilder builder;
+  Rewritten closed = join_surrogates(text);
+  const std::size_t length = closed.text.size();
+  closed.text += text.ends_with('\n') ? "...\n" : "\n...\n";
+  std::istringstream stream(closed.text);
+  TreeBuilder builder(closed);
   // A second document may be empty, after a closing ---. (Some texts would give yaml-cpp empty ones for ever.)
   int documents = 0;
-  while (documents < 3 && parser.HandleNextDocument(builder)) ++documents;
+  try {
+    YAML::Parser parser(stream);
+    while (documents < 3 && parser.HandleNextDocument(builder)) ++documents;
+  } catch (const YAML::Exception& error) {
+    refuse_yaml(error, closed, length);
+  }
   if (documents == 3) refuse(builder.root.at, "several documents start here; one scenario a file");
   if (builder.root.kind == Node::Kind::null)
     refuse({1, 1}, "the text is empty; a scenario needs name, model and steps");

@@ -10,7 +10,7 @@
 
 namespace a2asim::yaml {
 
-// Thrown inside the reader only; parse_scenario catches it, together with what yaml-cpp throws.
+// Thrown inside the reader only; parse_scenario catches it.
 struct Refusal {
   Position at;
   std::string what;
@@ -35,7 +35,7 @@ struct Node {
 
 inline constexpr std::size_t kMaxDepth = 16;
 
-// Throws Refusal or a yaml-cpp exception.
+// Throws Refusal.
 Node parse(std::string_view text);
 
 // For messages: quoted, on one line, shortened.

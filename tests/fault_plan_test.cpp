@@ -173,7 +173,7 @@ TEST_CASE("a cap beyond the machine: bytes are refused with its place, rows are 
 
   std::string largest = gathered("--disable-cuda-graph", step);
   largest.replace(largest.find("\"64\""), 4, "\"1073741824\"");
-  CHECK(contains(error_of(largest), "test: the workspaces of 4 ranks take"));
+  CHECK(contains(error_of(largest), "test:5:8: the workspaces of 4 ranks take"));
   const auto tagged = try_run(largest, Fidelity::provenance);
   REQUIRE(tagged.has_value());
   CHECK(tagged->verdict == Verdict::agrees);

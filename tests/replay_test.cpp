@@ -113,6 +113,35 @@ TEST_CASE("replay: every shipped scenario is as it expects, at every fidelity, a
   CHECK_MESSAGE(differing.empty(), "tests/data/scenario_digests.txt would have to say:\n", differing);
 }
 
+TEST_CASE("replay: what only the deployment can judge is refused with its place") {
+  const auto with = [](std::string_view deployment, std::string_view model = "hidden_size: 16") {
+    return fmt::format("name: x\n{}\nmodel: {{num_experts: 8, top_k: 2, {}}}\nsteps: [{{mode: decode, tokens: [1]}}]\n",
+                       deployment, model);
+  };
+  constexpr std::string_view layout = "parallel: {tp_size: 1, moe_a2a_backend: flashinfer}";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {with(fmt::format("sglang: pr1\n{}", layout)), "f:2:9: sglang: 'pr1' is no generation"},
+      {with(fmt::format("sglang: v0.5.14\n{}", layout)), "f:2:9: sglang: v0.5.14: the generation of this release"},
+      {with("launch: ls -l"), "f:2:9: launch: 'ls -l' starts no"},
+      {with("launch: \"\""), "f:2:9: launch: no command"},
+      {with("launch: python3 -m sglang.launch_server 'abc"), "f:2:9: launch: line 1 of the command: the quote"},
+      {with("launch: python3 -m sglang.launch_server --model-path M --tp-size four"),
+       "f:2:9: launch: argument --tp-size"},
+      {with(fmt::format("{}\nenv: {{SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK: 99999999999}}", layout)),
+       "f:3:6: max_num_tokens is 99999999999"},
+      {with("parallel: {tp_size: 1, moe_a2a_backend: flashinfer, max_num_tokens: 100000}", "hidden_size: 131072"),
+       "f:3:8: the workspaces of 1 ranks take"},
+  };
+  for (const auto& [text, message] : cases) {
+    CAPTURE(text);
+    const auto scenario = parse_scenario(text, "f");
+    REQUIRE_MESSAGE(scenario.has_value(), scenario.error().message);
+    const auto report = replay(*scenario, "f", {});
+    REQUIRE_FALSE(report.has_value());
+    CHECK_MESSAGE(report.error().message.starts_with(message), report.error().message);
+  }
+}
+
 TEST_CASE("replay: the collapse names bad tokens before #27945, and equals the oracle after") {
   const ReplayReport before = run("collapse", "pr26643");
   CHECK(before.verdict == Verdict::disagrees);

@@ -139,8 +139,10 @@ std::vector<Bad> bad_values() {
       {with("expect: {verdict: fine}\n"), "t.yaml:7:19: expect.verdict is \"fine\"; give one of agrees, disagrees"},
       {with("expect: {verdict: agrees, step: 4}\n"), "t.yaml:7:33: expect.step is \"4\"; it must be in 0..3", false},
       {with("expect: {findings: [nan]}\n"), "t.yaml:7:21: expect.findings is \"nan\"; give one of"},
-      {with("expect_by_generation: {pr1: agrees}\n"),
-       "t.yaml:7:29: expect_by_generation.pr1 is \"agrees\"; give a mapping"},
+      {with("expect_by_generation: {pr27945: agrees}\n"),
+       "t.yaml:7:33: expect_by_generation.pr27945 is \"agrees\"; give a mapping"},
+      {with("expect_by_generation: {pr99: {verdict: agrees}}\n"),
+       "t.yaml:7:24: expect_by_generation: 'pr99' is no generation known here; use", false},
       // faults
       {with("faults: {step: 1, skip_rank: 2}\n"), "t.yaml:7:9: faults is a mapping; give a list"},
       {with_fault("{step: 1}"), "t.yaml:7:10: the fault has no kind"},
@@ -160,7 +162,7 @@ std::vector<Bad> bad_values() {
       {with_fault("{step: 1, corrupt_count: {source: 0, value: 2147483648}}"), "t.yaml:7:54: corrupt_count.value is"},
       {with_fault("{step: 1, max_num_tokens: {rank: 0, value: 8}}"),
        "t.yaml:7:17: max_num_tokens holds from construction"},
-      {with_fault("{payload_bytes: {rank: 0, payload: 6, value: 8}}"), "t.yaml:7:45: payload_bytes.payload is \"6\""},
+      {with_fault("{payload_bytes: {rank: 0, payload: 3, value: 8}}"), "t.yaml:7:45: payload_bytes.payload is \"3\""},
       // YAML that is none of a scenario's business
       {"a: &a [x, x]\nb: [*a, *a]\n", "t.yaml:1:4: anchors (&name) are not used", false},
       {"a: *a\n", "t.yaml:1:4: no valid YAML: the referenced anchor is not defined", false},
@@ -170,7 +172,23 @@ std::vector<Bad> bad_values() {
       {with("") + "---\n---\n---\n", "t.yaml:1:1: several documents", false},
       {with("env: \"\\\r\"\n"), "t.yaml:7:9: no valid YAML: unknown escape character: ?", false},
       {with("env: {A: 1\n"), "t.yaml:8:1: no valid YAML: end of map flow not found", false},
-      {with("env: \"A\n"), "t.yaml:8:1: no valid YAML: illegal document indicator in scalar", false},
+      {with("env: \"A\n"), "t.yaml:8:1: the text ends within quotes; close them", false},
+      {with("env: \"A\n...\n\"\n"), "t.yaml:8:1: no valid YAML: illegal document indicator in scalar", false},
+      // brackets that stay open, which yaml-cpp takes for keys
+      {std::string(kHead) + "steps:\n  - {mode: decode, tokens: [1",
+       "t.yaml:5:28: the bracket that opens here is not closed", false},
+      {std::string(kHead) + "steps:\n  - {mode: decode, # [\n tokens: ['[', \"[\\\"\", it's,\n[1",
+       "t.yaml:7:1: the bracket", false},
+      {"{\"name\": \"x\", \"steps\": [\n", "t.yaml:1:24: the bracket that opens here is not closed", false},
+      {"{\"name\":\"t\",\n", "t.yaml:1:1: the bracket that opens here is not closed", false},
+      {"name: " + std::string(100, '['), "t.yaml:1:24: nested deeper than 16", false},
+      {std::string(100, '['), "t.yaml:1:17: nested deeper than 16", false},
+      // a position behind a character beyond U+FFFF
+      {"{\"name\": \"\\ud83d\\udc0d\\ud83d\\udc0d\", \"seed\": -1, \"launch\": \"x\", \"model\": {\"num_experts\": 8, "
+       "\"top_k\": 2, "
+       "\"hidden_size\": 64}, \"steps\": [{\"mode\": \"decode\", \"tokens\": [1]}]}",
+       "t.yaml:1:46: seed is \"-1\""},
+      {"{\"name\": \"\\udc0d\", \"seed\": 1}", "t.yaml:1:17: no valid YAML: invalid unicode: 56333", false},
       {std::string("name: a\0b\n", 10), "t.yaml:1:8: control character 0x00", false},
       {"name: caf\xE9\n", "t.yaml:1:10: byte 0xe9 is not UTF-8", false},
       {"name: \xED\xA0\x80\n", "t.yaml:1:7: byte 0xed is not UTF-8", false},
@@ -239,6 +257,22 @@ TEST_CASE("a scenario as the format describes it") {
   CHECK(check_ranks(s, "t.yaml", 4, 4));
   CHECK(check_ranks(s, "t.yaml", 8, 8).error().message ==
         "t.yaml:8:5: tokens has 4 entries, the deployment has 8 data-parallel ranks; give 8 numbers, one a rank");
+}
+
+TEST_CASE("JSON's escapes of characters beyond U+FFFF are one character") {
+  const auto name_of = [](std::string_view name) {
+    return parsed("{\"name\": \"" + std::string(name) +
+                  "\", \"launch\": \"x\", \"model\": {\"num_experts\": 8, \"top_k\": 2, \"hidden_size\": 64}, "
+                  "\"steps\": [{\"mode\": \"decode\", \"tokens\": [1]}]}")
+        .name;
+  };
+  CHECK(name_of("a\\ud83d\\udc0d\\u00e9\\uD800\\uDC00") == "a\xF0\x9F\x90\x8D\xC3\xA9\xF0\x90\x80\x80");
+  CHECK(name_of("\\\\ud83d\\\\udc0d") == "\\ud83d\\udc0d");  // a backslash, and no escape
+  CHECK(name_of("\\\\\\ud83d\\udc0d") == "\\\xF0\x9F\x90\x8D");
+  // In YAML that is no JSON the letters stay what they are.
+  CHECK(parsed("{name: '\\ud83d\\udc0d', launch: x, model: {num_experts: 8, top_k: 2, hidden_size: 64}, "
+               "steps: [{mode: decode, tokens: [1]}]}")
+            .name == "\\ud83d\\udc0d");
 }
 
 TEST_CASE("every fault has a place in the value") {

@@ -164,7 +164,7 @@ Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
   DeploymentInputs& deployment = inputs.deployment;
   if (options.sglang) {
     const Result<GenerationMatch> match = find_generation(*options.sglang);
-    if (!match) return tl::unexpected(match.error());
+    if (!match) return unusable("--sglang: " + match.error().message);
     deployment.generation = match->generation;
     deployment.has_flashinfer_dispatcher = match->has_flashinfer_dispatcher;
     if (!match->note.empty()) inputs.notes.push_back(note("generation", match->note));

@@ -52,7 +52,7 @@ tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad
 
 Result<std::size_t> generation_index(const std::string& text) {
   const Result<GenerationMatch> match = find_generation(text);
-  if (!match) return tl::unexpected(match.error());
+  if (!match) return unusable("--sglang: " + match.error().message);
   return static_cast<std::size_t>(match->generation - generations().data());
 }
 

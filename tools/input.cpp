@@ -82,9 +82,11 @@ Result<std::string> read_text_file(const std::string& path) {
 
 Result<std::string> read_standard_input(Io& io) { return read_text(io.in, "standard input"); }
 
-Result<std::int64_t> parse_count(std::string_view option, std::string_view text, std::int64_t minimum,
-                                 std::int64_t maximum) {
-  std::int64_t value = 0;
+namespace {
+
+template <class T>
+Result<T> parse_whole(std::string_view option, std::string_view text, T minimum, T maximum) {
+  T value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = end == text.data() + text.size() && !text.empty();
   if (error != std::errc{} || !whole || value < minimum || value > maximum) {
@@ -92,6 +94,17 @@ Result<std::int64_t> parse_count(std::string_view option, std::string_view text,
         fmt::format("{} takes a whole number from {} to {}, not '{}'", option, minimum, maximum, one_line(text, 60)));
   }
   return value;
+}
+
+}  // namespace
+
+Result<std::int64_t> parse_count(std::string_view option, std::string_view text, std::int64_t minimum,
+                                 std::int64_t maximum) {
+  return parse_whole(option, text, minimum, maximum);
+}
+
+Result<std::uint64_t> parse_seed(std::string_view text) {
+  return parse_whole<std::uint64_t>("--seed", text, 0, ~std::uint64_t{0});
 }
 
 Result<int> parse_threads(const std::optional<std::string>& text) {

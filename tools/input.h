@@ -25,6 +25,8 @@ Result<std::string> read_standard_input(Io& io);
 // The value of one of our own options, decimal, within [minimum, maximum].
 Result<std::int64_t> parse_count(std::string_view option, std::string_view text, std::int64_t minimum,
                                  std::int64_t maximum);
+// As in a scenario: 0..2^64 - 1.
+Result<std::uint64_t> parse_seed(std::string_view text);
 // --threads; without it, one a core.
 Result<int> parse_threads(const std::optional<std::string>& text);
 // A finite number above 0; `unit` says what it counts.

@@ -136,7 +136,7 @@ Result<PlanInputs> read_inputs(const Options& options) {
   PlanInputs inputs;
   if (options.sglang) {
     const Result<GenerationMatch> match = find_generation(*options.sglang);
-    if (!match) return tl::unexpected(match.error());
+    if (!match) return unusable("--sglang: " + match.error().message);
     if (!match->has_flashinfer_dispatcher)
       return unusable(fmt::format("--sglang {}: {}", one_line(*options.sglang, 60), match->note));
     inputs.generation = match->generation;

@@ -63,9 +63,9 @@ Result<ReplayOptions> replay_options(const Options& options) {
   out.fidelity = static_cast<Fidelity>(*fidelity);
   out.sglang = options.sglang;
   if (options.seed) {
-    const Result<std::int64_t> seed = parse_count("--seed", *options.seed, 0, INT64_MAX);
+    const Result<std::uint64_t> seed = parse_seed(*options.seed);
     if (!seed) return tl::unexpected(seed.error());
-    out.seed = static_cast<std::uint64_t>(*seed);
+    out.seed = *seed;
   }
   return out;
 }

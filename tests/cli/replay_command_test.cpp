@@ -87,6 +87,10 @@ TEST_CASE("replay: JSON says per step the R of every rank, the findings and the 
   CHECK(scenario_of(integers).at("fidelity") == "geometry");
 }
 
+TEST_CASE("replay: --seed takes what a file's seed may be") {
+  CHECK(run({"replay", shipped("collapse"), "--seed", "18446744073709551615"}).exit_code != 2);
+}
+
 TEST_CASE("replay: a trace is written where it is asked for") {
   const TemporaryFile trace("");
   CHECK(run({"replay", shipped("collapse"), "--trace", trace.path}).exit_code == 0);
@@ -111,6 +115,7 @@ TEST_CASE("replay: what cannot be used is one line and exit code 2") {
       {"replay", shipped("collapse"), "--fidelity", "exact"},
       {"replay", shipped("collapse"), "--sglang", "pr1"},
       {"replay", shipped("collapse"), "--seed", "-1"},
+      {"replay", shipped("collapse"), "--seed", "18446744073709551616"},
       {"replay", shipped("collapse"), "--format", "sarif"},
       {"replay", shipped("collapse"), shipped("capture"), "--trace", "x.json"},
   };
