@@ -2,8 +2,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <fstream>
+#include <array>
+#include <filesystem>
 
 #include "model/generation.h"
 #include "property_tests/run.h"
@@ -13,46 +17,17 @@
 namespace a2asim::props {
 namespace {
 
-// Parts of a thousand.
-struct Shares {
-  std::int64_t starts = 0, idle = 0, unequal = 0, at_edge = 0, remainder = 0, several_steps = 0, graphs = 0;
-};
-
-bool is_at_edge(const Scenario& world) {
-  for (const Step& step : world.steps)
-    for (std::size_t rank = 0; rank < step.tokens.size(); ++rank) {
-      const std::int64_t count = step.tokens[rank];
-      for (const std::int64_t bs : world.parallel->cuda_graph_bs)
-        if (count == bs || count == bs + 1) return true;
-      if (count > 0 && count == limit_of(world, step.mode_of(rank))) return true;
-    }
-  return false;
-}
-
-bool any_step(const Scenario& world, bool (*test)(const std::vector<std::int64_t>&)) {
-  return std::ranges::any_of(world.steps, [&](const Step& step) { return test(step.tokens); });
-}
-
-Shares draw_shares(const Space& space, std::string_view generation) {
-  Shares shares;
+std::int64_t count_starts(Shares& shares, std::string_view generation) {
+  std::int64_t starts = 0;
   Workbench bench;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     RandomChoice choose(seed);
-    const Scenario world = draw_world(choose, space, generation);
+    const Scenario world = draw_world(choose, random_space(), generation);
     REQUIRE_MESSAGE(broken_invariant(world).empty(), broken_invariant(world));
-    shares.starts += bench.deployment(world) != nullptr ? 1 : 0;
-    shares.at_edge += is_at_edge(world) ? 1 : 0;
-    shares.remainder += world.model.num_experts % world.parallel->world_size() != 0 ? 1 : 0;
-    shares.several_steps += world.steps.size() > 1 ? 1 : 0;
-    shares.graphs += world.parallel->cuda_graph_bs.empty() ? 0 : 1;
-    shares.idle += any_step(world, [](const std::vector<std::int64_t>& tokens) {
-      return std::ranges::count(tokens, 0) > 0 && std::ranges::count(tokens, 0) < std::ssize(tokens);
-    }) ? 1 : 0;
-    shares.unequal += any_step(world, [](const std::vector<std::int64_t>& tokens) {
-      return std::ranges::any_of(tokens, [&](std::int64_t count) { return count != tokens.front(); });
-    }) ? 1 : 0;
+    shares.count(world);
+    starts += bench.deployment(world) != nullptr ? 1 : 0;
   }
-  return shares;
+  return starts;
 }
 
 }  // namespace
@@ -60,30 +35,44 @@ Shares draw_shares(const Space& space, std::string_view generation) {
 TEST_CASE("generators: worlds are valid and idle and unequal and at edges as often as they should") {
   for (const Generation& generation : generations()) {
     CAPTURE(generation.name);
-    const Shares shares = draw_shares(random_space(), generation.name);
-    fmt::print("{}: of 1000 worlds {} start, {} have idle ranks, {} unequal ones, {} stand at an edge, {} have a remainder "
-               "of experts, {} several steps, {} graphs\n",
-               generation.name, shares.starts, shares.idle, shares.unequal, shares.at_edge, shares.remainder,
-               shares.several_steps, shares.graphs);
-    CHECK(shares.starts > 400);
+    Shares shares;
+    const std::int64_t starts = count_starts(shares, generation.name);
+    fmt::print("{}: {} of 1000 start; {}\n", generation.name, starts, text(shares));
+    CHECK(starts > 400);
     CHECK(shares.idle > 400);
     CHECK(shares.unequal > 500);
     CHECK(shares.at_edge > 400);
     CHECK(shares.remainder > 100);
     CHECK(shares.several_steps > 500);
     CHECK(shares.graphs > 350);
+    CHECK(shares.must_replay > 50);
+    CHECK(shares.mixed > 100);
+    CHECK(shares.draft_extend > 30);
+    CHECK(shares.named_idle > 150);
   }
 }
 
 TEST_CASE("generators: every backend of fixed capacity and every kind of fault is drawn and read back") {
   std::map<std::string, int> backends;
   std::map<FaultKind, int> faults;
+  std::map<ForwardMode, int> modes;
+  std::map<std::int64_t, int> payloads;
+  std::map<std::string, int> counts;
+  int several = 0, of_all = 0;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     RandomChoice choose(seed), again(seed);
     ++backends[*draw_world(choose, random_space_of_backends(), "pr30450").parallel->moe_a2a_backend];
     const Scenario world = draw_world(again, random_space_with_faults(), "pr30450");
     REQUIRE(broken_invariant(world).empty());
-    ++faults[world.faults.front().kind];
+    several += world.faults.size() > 1 ? 1 : 0;
+    for (const Fault& fault : world.faults) {
+      ++faults[fault.kind];
+      of_all += fault.rank ? 0 : 1;
+      if (fault.kind == FaultKind::wrong_mode) ++modes[fault.mode];
+      if (fault.kind == FaultKind::payload_bytes) ++payloads[fault.payload];
+      if (fault.kind == FaultKind::corrupt_count)
+        ++counts[fault.value == 0 ? "none" : fault.value <= 64 ? "some" : fault.value < kMaxScenarioCount ? "many" : "most"];
+    }
     const auto read = parse_scenario(to_yaml(world), "world");
     REQUIRE_MESSAGE(read.has_value(), read.error().message);
     CHECK(*read == world);
@@ -91,6 +80,11 @@ TEST_CASE("generators: every backend of fixed capacity and every kind of fault i
   CHECK(backends.size() == 5);
   CHECK(faults.size() == fault_kinds().size());
   for (const auto& [kind, times] : faults) CHECK(times > 20);
+  CHECK(modes.size() == step_modes().size());
+  CHECK(payloads.size() == kScenarioPayloads);
+  CHECK(counts.size() == 4);
+  CHECK(several > 500);
+  CHECK(of_all > 20);
 }
 
 TEST_CASE("shrinking: every smaller world is valid and smaller: it ends") {
@@ -156,29 +150,52 @@ TEST_CASE("RC_PARAMS: what it means and what is refused") {
   }
 }
 
-// Each was a place where somebody's change went wrong, or one that a change of the generators could miss unseen.
-TEST_CASE("marks: the rare branches are reached") {
-  Marks marks;
-  RunParams params;
-  params.max_success = 250;
-  for (const Generation& generation : generations())
-    for (const char* name : {"idle ranks", "sound check", "static caps", "fidelities", "causes", "conservation", "texts"})
-      run_random(law(name), generation.name, params, marks);
-  for (const auto& [name, times] : marks) fmt::print("{:6} {}\n", times, name);
-  for (const char* name :
-       {"max over the gathered token counts", "max over the gathered token counts, divided by attn_tp_size",
-        "the static cap max_num_tokens", "this rank's own rows", "no all-to-all: all-gatherv and reduce-scatterv",
-        "dummy token", "the cap refuses", "SUM_LEN keeps counts apart", "MAX_LEN evens counts out",
-        "idle rank replays padding", "idle rank runs eagerly", "bucket pads", "above the largest bucket",
-        "at the largest bucket", "the engine does not start", "check: agrees", "check: disagrees", "check: over capacity",
-        "check: rejected", "a static cap is exceeded", "row: misplaced", "row: stale", "row: unwritten", "row: torn",
-        "row: expert_id_out_of_range", "nan_output", "wrong_output", "receive overflow runs on",
-        "some ranks refuse, their peers wait", "prefill is gathered", "a fault reaches the outputs",
-        "a fault stops the run", "rows to experts with a remainder", "a damaged scenario is read",
-        "a damaged scenario is refused", "a damaged command is read", "a damaged command is refused"}) {
-    CAPTURE(name);
-    CHECK(marks.contains(name));
+// In a process of its own: the law ends it.
+std::string last_words_of(const Law& law, bool random) {
+  std::array<int, 2> ends;
+  REQUIRE(pipe(ends.data()) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    Marks marks;
+    if (random)
+      run_random(law, "pr30450", RunParams{}, marks);
+    else
+      run_exhaustive(law, small_space(), "pr30450", marks);
+    _exit(0);
   }
+  close(ends[1]);
+  std::string text;
+  std::array<char, 4096> part;
+  for (ssize_t n = 0; (n = read(ends[0], part.data(), part.size())) > 0;) text.append(part.data(), static_cast<std::size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFSIGNALED(status));
+  return text;
+}
+
+TEST_CASE("random: a law that dies tells of its world") {
+  std::filesystem::remove("property_failures/dying-canary-pr30450.yaml");
+  const std::string text = last_words_of(dying_law(), true);
+  CAPTURE(text);
+  CHECK(text.find("internal error: no step has three tokens") != std::string::npos);
+  CHECK(text.find("seed 30242, drawn:\nname: world\n") != std::string::npos);
+  CHECK(text.find("the law ended with signal 6") != std::string::npos);
+  CHECK(text.ends_with("reproduce: RC_PARAMS=\"seed=30242 max_success=100\" property_tests "
+                       "--test-case=\"random: dying canary\"\n"));
+  const auto read = load_scenario("property_failures/dying-canary-pr30450.yaml");
+  REQUIRE(read.has_value());
+  CHECK(text.find(to_yaml(*read)) != std::string::npos);
+  CHECK(last_words_of(dying_law(), false).ends_with("--test-case=\"exhaustive: dying canary\"\n"));
+}
+
+TEST_CASE("random: a law that throws has failed") {
+  Marks marks;
+  const RunResult result = run_random(throwing_law(), "pr30450", RunParams{}, marks);
+  REQUIRE(result.failure.has_value());
+  CHECK(result.failure->why == "the law throws: three tokens");
 }
 
 }  // namespace a2asim::props

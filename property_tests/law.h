@@ -34,10 +34,17 @@ struct Law {
   // Known to fail, and why; every other generation must keep the law. A generation listed here whose failure is not
   // found any more fails the build: either somebody repaired the rule, or the model no longer shows the defect.
   std::vector<std::pair<std::string_view, std::string_view>> fails_for;
+  // Marks that its random run must reach.
+  std::vector<std::string_view> reaches = {};
+  // The all-to-all alone is asked, which is the same for all: the exhaustive walk takes one generation.
+  bool asks_generation = true;
 };
 std::span<const Law> laws();
 const Law& law(std::string_view name);
-const Law& canary_law();  // not among laws(): it must fail
+// Not among laws(): they must fail.
+const Law& canary_law();
+const Law& dying_law();
+const Law& throwing_law();
 bool is_known_to_fail(const Law& law, std::string_view generation);
 
 // laws_decide.cpp: sizes, as ranks derive them
@@ -57,16 +64,21 @@ std::string one_digest(const Scenario& world, Trial& trial);
 std::string verdicts_are_plain(const Scenario& world, Trial& trial);
 std::string wrong_outputs_have_a_row_to_blame(const Scenario& world, Trial& trial);
 std::string consequences_have_causes(const Scenario& world, Trial& trial);
+// laws_fault.cpp
+std::string faults_are_seen(const Scenario& world, Trial& trial);
 // laws_alltoall.cpp: one all-to-all against plain loops
 std::string conserves_tokens(const Scenario& world, Trial& trial);
 std::string unequal_sizes_go_where_the_sender_says(const Scenario& world, Trial& trial);
 std::string renaming_experts_changes_nothing(const Scenario& world, Trial& trial);
+std::string permuting_ranks_permutes_rows(const Scenario& world, Trial& trial);
 std::string replay_equals_eager(const Scenario& world, Trial& trial);
 std::string judge_sees_what_is_wrong(const Scenario& world, Trial& trial);
 std::string missing_ranks_are_named(const Scenario& world, Trial& trial);
 // laws_text.cpp
 std::string texts_are_stable(const Scenario& world, Trial& trial);
-// Proves that the harness can fail.
+// These prove that the harness can fail.
 std::string canary(const Scenario& world, Trial& trial);
+std::string dying_canary(const Scenario& world, Trial& trial);
+std::string throwing_canary(const Scenario& world, Trial& trial);
 
 }  // namespace a2asim::props

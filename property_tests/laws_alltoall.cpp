@@ -54,8 +54,8 @@ std::vector<std::int64_t> sent(const AllToAllConfig& config, const Contents& sou
 }
 
 // What dispatch writes into `rank`'s slice, in the order of ranks: each row goes where its SENDER's R says.
-void write_rows(const AllToAllConfig& config, const Round& round, int rank, const std::vector<std::int64_t>& runtime_max,
-                Slice& slice) {
+void write_rows(const AllToAllConfig& config, const Round& round, int rank,
+                const std::vector<std::int64_t>& runtime_max, Slice& slice) {
   for (std::size_t source = 0; source < round.size(); ++source) {
     const DispatchInput in = round[source].input(runtime_max[source]);
     const std::vector<std::int64_t> tokens = sent(config, round[source], rank);
@@ -144,7 +144,8 @@ struct Bench {
 std::string compare(const AllToAllConfig& config, const Slice& wanted, const Slice& found, int rank,
                     std::string_view after) {
   for (std::size_t at = static_cast<std::size_t>(config.layout().payload_data); at < wanted.size(); ++at)
-    if (wanted[at] != found[at]) return fmt::format("after {}: byte {} of rank {} is not what was sent", after, at, rank);
+    if (wanted[at] != found[at])
+      return fmt::format("after {}: byte {} of rank {} is not what was sent", after, at, rank);
   return "";
 }
 
@@ -159,7 +160,8 @@ std::string judge_slices(const AllToAllConfig& config, const Round& round, std::
   for (int rank = 0; rank < config.ep_size; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
     const Expected expected(config, round, rank, runtime_max);
-    if (static_cast<std::int64_t>(before[at].size()) != config.workspace_bytes()) return "the workspace has another size";
+    if (static_cast<std::int64_t>(before[at].size()) != config.workspace_bytes())
+      return "the workspace has another size";
     for (int source = 0; source < config.ep_size; ++source)
       if (bench.sim->recv_counter(rank, source) != static_cast<std::int64_t>(expected.of(source).size()))
         return fmt::format("rank {} counts {} rows of rank {}, not {}", rank, bench.sim->recv_counter(rank, source),
@@ -220,18 +222,10 @@ std::vector<Round> rounds_of(const Scenario& world, const AllToAllConfig& config
   return rounds;
 }
 
-// Experts of each rank named in turn: the last becomes the first.
+// The same experts under other names.
 class Renaming final : public ExpertNetwork {
  public:
-  explicit Renaming(const AllToAllConfig& config) {
-    std::int64_t first = 0;
-    for (std::int64_t e = 0; e < config.num_experts; ++e) {
-      const int rank = owner_of(e, config);
-      if (e > 0 && rank != owner_of(e - 1, config)) first = e;
-      const bool last = e + 1 == config.num_experts || owner_of(e + 1, config) != rank;
-      renamed_.push_back(static_cast<std::int32_t>(last ? first : e + 1));
-    }
-  }
+  explicit Renaming(std::vector<std::int32_t> renamed) : renamed_(std::move(renamed)) {}
   std::int32_t renamed(std::int32_t expert) const { return renamed_[static_cast<std::size_t>(expert)]; }
   void forward(std::int64_t expert, std::span<const float> x, std::span<float> y) const override {
     closed_.forward(original(expert), x, y);
@@ -247,6 +241,70 @@ class Renaming final : public ExpertNetwork {
   std::vector<std::int32_t> renamed_;
   ClosedFormExperts closed_;
 };
+
+// Experts of each rank named in turn: the last becomes the first.
+std::vector<std::int32_t> turned_within_ranks(const AllToAllConfig& config) {
+  std::vector<std::int32_t> renamed;
+  std::int64_t first = 0;
+  for (std::int64_t e = 0; e < config.num_experts; ++e) {
+    const int rank = owner_of(e, config);
+    if (e > 0 && rank != owner_of(e - 1, config)) first = e;
+    const bool last = e + 1 == config.num_experts || owner_of(e + 1, config) != rank;
+    renamed.push_back(static_cast<std::int32_t>(last ? first : e + 1));
+  }
+  return renamed;
+}
+
+// Where each rank goes: those that own one expert more, and the others, each move on by `steps`.
+std::vector<std::size_t> turned_ranks(const AllToAllConfig& config, std::int64_t steps) {
+  const std::int64_t larger = config.num_experts % config.ep_size;
+  std::vector<std::size_t> places;
+  for (std::int64_t rank = 0; rank < config.ep_size; ++rank) {
+    const std::int64_t begin = rank < larger ? 0 : larger, count = rank < larger ? larger : config.ep_size - larger;
+    places.push_back(static_cast<std::size_t>(begin + (rank - begin + steps) % count));
+  }
+  return places;
+}
+
+// Each expert goes where its rank goes.
+std::vector<std::int32_t> moved_with_ranks(const AllToAllConfig& config, const std::vector<std::size_t>& places) {
+  std::vector<std::vector<std::int32_t>> owned(places.size());
+  for (std::int32_t e = 0; e < config.num_experts; ++e)
+    owned[static_cast<std::size_t>(owner_of(e, config))].push_back(e);
+  std::vector<std::int32_t> renamed;
+  for (std::size_t rank = 0; rank < places.size(); ++rank)
+    renamed.insert(renamed.end(), owned[places[rank]].begin(), owned[places[rank]].end());
+  return renamed;
+}
+
+// Ranks at other places, experts under other names: outputs and receive counters move along, and do not change.
+std::string moves_along(const Scenario& world, const AllToAllConfig& config, const std::vector<std::size_t>& places,
+                        const Renaming& renaming) {
+  const ClosedFormExperts plain;
+  Bench before(config), after(config);
+  before.sim->use_network(&plain);
+  after.sim->use_network(&renaming);
+  for (const Round& round : rounds_of(world, config)) {
+    const std::int64_t runtime_max = largest_count(round);
+    if (auto ok = before.run(round, runtime_max); !ok) return ok.error().message;
+    if (std::string wrong = judge_combine(config, round, before); !wrong.empty()) return "as a network: " + wrong;
+    Round moved = round;
+    for (std::size_t rank = 0; rank < round.size(); ++rank) {
+      Contents& own = moved[places[rank]] = round[rank];
+      for (std::int32_t& id : own.ids) id = renaming.renamed(id);
+    }
+    if (auto ok = after.run(moved, runtime_max); !ok) return ok.error().message;
+    for (std::size_t rank = 0; rank < round.size(); ++rank) {
+      if (before.outputs[rank] != after.outputs[places[rank]])
+        return fmt::format("the outputs of rank {} change", rank);
+      for (std::size_t source = 0; source < round.size(); ++source)
+        if (before.sim->recv_counter(static_cast<int>(rank), static_cast<int>(source)) !=
+            after.sim->recv_counter(static_cast<int>(places[rank]), static_cast<int>(places[source])))
+          return fmt::format("rank {} counts other rows of rank {}", rank, source);
+    }
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -289,7 +347,8 @@ std::string unequal_sizes_go_where_the_sender_says(const Scenario& world, Trial&
     for (int rank = 0; rank < config.ep_size; ++rank) {
       Slice& own = wanted[static_cast<std::size_t>(rank)];
       write_rows(config, round, rank, runtime_max, own);
-      if (std::string wrong = compare(config, own, found[static_cast<std::size_t>(rank)], rank, "dispatch"); !wrong.empty())
+      if (std::string wrong = compare(config, own, found[static_cast<std::size_t>(rank)], rank, "dispatch");
+          !wrong.empty())
         return wrong;
     }
     if (auto ok = bench.sim->combine(runtime_max, bench.outputs); !ok) return ok.error().message;
@@ -299,28 +358,17 @@ std::string unequal_sizes_go_where_the_sender_says(const Scenario& world, Trial&
 
 std::string renaming_experts_changes_nothing(const Scenario& world, Trial&) {
   const AllToAllConfig config = config_of(world);
-  const Renaming renaming(config);
-  const ClosedFormExperts plain;
-  Bench before(config), after(config);
-  before.sim->use_network(&plain);
-  after.sim->use_network(&renaming);
-  for (Round round : rounds_of(world, config)) {
-    const std::int64_t runtime_max = largest_count(round);
-    if (auto ok = before.run(round, runtime_max); !ok) return ok.error().message;
-    if (std::string wrong = judge_combine(config, round, before); !wrong.empty()) return "as a network: " + wrong;
-    for (Contents& own : round)
-      for (std::int32_t& id : own.ids) id = renaming.renamed(id);
-    if (auto ok = after.run(round, runtime_max); !ok) return ok.error().message;
-    if (before.outputs != after.outputs) return "outputs change with the names of experts";
-    for (int rank = 0; rank < config.ep_size; ++rank)
-      for (int source = 0; source < config.ep_size; ++source)
-        if (before.sim->recv_counter(rank, source) != after.sim->recv_counter(rank, source))
-          return fmt::format("rank {} receives other rows when experts are renamed", rank);
-  }
-  return "";
+  return moves_along(world, config, turned_ranks(config, 0), Renaming(turned_within_ranks(config)));
 }
 
-// The judge of outputs: right ones pass; one row of NaN, and one number that is off, are each one bad token of their kind.
+std::string permuting_ranks_permutes_rows(const Scenario& world, Trial&) {
+  const AllToAllConfig config = config_of(world);
+  const std::vector<std::size_t> places = turned_ranks(config, 1 + static_cast<std::int64_t>(world.seed % 7));
+  return moves_along(world, config, places, Renaming(moved_with_ranks(config, places)));
+}
+
+// The judge of outputs: right ones pass; one row of NaN, and one number that is off, are each one bad token of their
+// kind.
 std::string judge_sees_what_is_wrong(const Scenario& world, Trial&) {
   const AllToAllConfig config = config_of(world);
   const Round round = rounds_of(world, config).back();
@@ -332,7 +380,8 @@ std::string judge_sees_what_is_wrong(const Scenario& world, Trial&) {
     if (!oracle) return oracle.error().message;
     const auto judge = [&](std::optional<FindingKind> wanted) {
       FindingLog log(4);
-      const auto bad = judge_output(config.combine_type, output, *oracle, config.hidden_size, Tolerance::one_rounding, {}, log);
+      const auto bad =
+          judge_output(config.combine_type, output, *oracle, config.hidden_size, Tolerance::one_rounding, {}, log);
       return bad && *bad == (wanted ? 1 : 0) && (!wanted || log.count_of(*wanted) == 1);
     };
     if (!judge(std::nullopt)) return fmt::format("right outputs of rank {} are called wrong", rank);
@@ -345,7 +394,8 @@ std::string judge_sees_what_is_wrong(const Scenario& world, Trial&) {
     output = right;
     // The byte with sign and exponent: far above every sum, in each type.
     output[at + static_cast<std::size_t>(element_bytes(config.combine_type)) - 1] = std::byte{0x5B};
-    if (!judge(FindingKind::wrong_output)) return fmt::format("a wrong number in the outputs of rank {} is not seen", rank);
+    if (!judge(FindingKind::wrong_output))
+      return fmt::format("a wrong number in the outputs of rank {} is not seen", rank);
   }
   return "";
 }
@@ -378,7 +428,8 @@ std::string missing_ranks_are_named(const Scenario& world, Trial&) {
     return rounds.size() > 1 && found.kind == FindingKind::expert_id_out_of_range;
   };
   for (const Finding& found : masked.sim->findings())
-    if (found.severity == Severity::error && !by_old_counter(found)) return "a round with a masked rank: " + describe(found);
+    if (found.severity == Severity::error && !by_old_counter(found))
+      return "a round with a masked rank: " + describe(found);
   return masked.outputs[static_cast<std::size_t>(gone)].empty() ? "" : "a masked rank has outputs";
 }
 

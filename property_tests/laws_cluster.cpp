@@ -30,6 +30,7 @@ std::string for_each_outcome(const Scenario& world, Fidelity fidelity, Trial& tr
   for (std::size_t i = 0; i < world.steps.size(); ++i) {
     const StepBatches step = step_batches(world, i);
     const Result<StepOutcome> outcome = cluster->step(step.input());
+    if (cannot_replay(step.graph, cluster->decisions())) break;
     if (!outcome) return fmt::format("step {} is refused: {}", i, outcome.error().message);
     mark_outcome(*outcome, cluster->log(), trial.marks);
     if (std::string wrong = judge(*cluster, *outcome); !wrong.empty()) return fmt::format("step {}: {}", i, wrong);
@@ -73,6 +74,7 @@ std::string fidelities_agree(const Scenario& world, Trial& trial) {
   for (std::size_t i = 0; i < world.steps.size(); ++i) {
     const StepBatches step = step_batches(world, i);
     const auto a = integers->step(step.input()), b = tags->step(step.input()), c = bytes->step(step.input());
+    if (cannot_replay(step.graph, integers->decisions())) break;
     if (!a || !b || !c) return fmt::format("step {} is refused", i);
     mark_outcome(*c, bytes->log(), trial.marks);
     for (const StepOutcome& other : {*b, *c}) {

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "model/check.h"
 #include "model/check_invariant.h"
@@ -85,6 +86,11 @@ std::string for_each_step(const Scenario& world, Trial& trial, Judge judge) {
   for (std::size_t i = 0; i < world.steps.size(); ++i) {
     const StepBatches step = step_batches(world, i);
     const Decisions decisions = decider.decide(step.batches, step.graph);
+    if (cannot_replay(step.graph, decisions)) {
+      ++trial.marks["a wish to replay that cannot be"];
+      break;
+    }
+    if (step.graph == GraphChoice::replay) ++trial.marks["a wish to replay"];
     mark_list(decider, step.batches.size(), trial.marks);
     const std::size_t width = decisions.size() / step.batches.size();
     for (std::size_t rank = 0; rank < decisions.size(); ++rank)
@@ -146,8 +152,8 @@ std::string idle_ranks_take_part(const Scenario& world, Trial& trial) {
       if (std::ranges::any_of(own, [](const RankDecision& one) { return one.raised.has_value(); })) continue;
       std::int64_t real = 0;
       for (const RankDecision& one : own) real += one.real_rows;
-      const std::int64_t wanted =
-          batch.count * (batch.mode == ForwardMode::target_verify ? deployment.num_tokens_per_bs : 1);
+      const bool drafts = batch.mode == ForwardMode::target_verify || batch.mode == ForwardMode::draft_extend;
+      const std::int64_t wanted = batch.count * (drafts ? deployment.num_tokens_per_bs : 1);
       if (real != wanted) return fmt::format("replica {} carries {} of its {} tokens", replica, real, wanted);
     }
     return std::string();
@@ -223,7 +229,7 @@ std::string witness_misleads(const Deployment& deployment, const CheckWitness& w
 std::string check_is_sound(const Scenario& world, Trial& trial) {
   const Deployment* deployment = trial.bench.deployment(world);
   if (deployment == nullptr || !deployment->rejections.empty()) return "";
-  const CheckReport report = judge_deployment(*deployment);
+  const CheckReport& report = trial.bench.check_report();
   ++trial.marks[report.verdict == Verdict::agrees          ? "check: agrees"
                 : report.verdict == Verdict::disagrees     ? "check: disagrees"
                 : report.verdict == Verdict::over_capacity ? "check: over capacity"
@@ -259,6 +265,16 @@ std::string larger_caps_fit(const Scenario& world, Trial& trial) {
   if (small == Verdict::agrees && large != Verdict::agrees)
     return fmt::format("{} fits with a cap of {}, and is {} with {}", row->env, cap, name(large), 2 * cap);
   return ample == Verdict::over_capacity ? fmt::format("{} is over capacity with 256", row->env) : "";
+}
+
+std::string dying_canary(const Scenario& world, Trial& trial) {
+  A2ASIM_INVARIANT(canary(world, trial).empty(), "no step has three tokens");
+  return "";
+}
+
+std::string throwing_canary(const Scenario& world, Trial& trial) {
+  if (!canary(world, trial).empty()) throw std::runtime_error("three tokens");
+  return "";
 }
 
 std::string canary(const Scenario& world, Trial& trial) {

@@ -10,6 +10,7 @@
 #include <regex>
 #include <unordered_map>
 
+#include "property_tests/last_words.h"
 #include "sim/scenario_writer.h"
 
 namespace a2asim {
@@ -40,6 +41,7 @@ struct SilentListener final : rc::detail::TestListener {
 // rapidcheck writes what it found as text; the values are kept here.
 struct Watch {
   std::int64_t cases = 0;
+  Shares shares;
   std::optional<Failure> failure;
 
   void failed(const Scenario& world, std::string why) {
@@ -49,6 +51,19 @@ struct Watch {
     failure->why = std::move(why);
   }
 };
+
+// A law that throws has failed; one that dies is told of by LastWords.
+std::string judged(const Law& law, const Scenario& world, std::int64_t number, Trial& trial, LastWords& words) {
+  std::string why;
+  words.trying(&world, number);
+  try {
+    why = law.body(world, trial);
+  } catch (const std::exception& error) {
+    why = fmt::format("the law throws: {}", error.what());
+  }
+  words.trying(nullptr, 0);
+  return why;
+}
 
 std::string file_name(const Law& law, std::string_view generation) {
   std::string name(law.name);
@@ -84,16 +99,21 @@ RunResult run_random(const Law& law, std::string_view generation, const RunParam
   Workbench bench;
   Trial trial{bench, marks};
   Watch watch;
+  LastWords words(law, "random", generation, params);
   SilentListener listener;
   const Space space = law.random();
   rc::detail::TestParams test;
   test.seed = params.seed;
+  for (const char c : generation) test.seed = test.seed * 31 + static_cast<unsigned char>(c);  // each its own worlds
   test.maxSuccess = params.max_success;
   const rc::detail::TestResult result = rc::detail::checkTestable(
       [&] {
         const Scenario world = *worlds(space, generation);
-        if (!watch.failure) ++watch.cases;
-        std::string why = law.body(world, trial);
+        if (!watch.failure) {
+          ++watch.cases;
+          watch.shares.count(world);
+        }
+        std::string why = judged(law, world, watch.cases, trial, words);
         if (!why.empty()) watch.failed(world, why);
         RC_ASSERT(why.empty());
       },
@@ -101,18 +121,19 @@ RunResult run_random(const Law& law, std::string_view generation, const RunParam
       listener, std::unordered_map<std::string, rc::detail::Reproduce>{});
   const bool passed = result.is<rc::detail::SuccessResult>();
   A2ASIM_INVARIANT(passed == !watch.failure, "rapidcheck and the law judge alike");
-  return {watch.cases, std::move(watch.failure)};
+  return {watch.cases, watch.shares, std::move(watch.failure)};
 }
 
 RunResult run_exhaustive(const Law& law, const Space& space, std::string_view generation, Marks& marks) {
   Workbench bench;
   Trial trial{bench, marks};
+  LastWords words(law, "exhaustive", generation, {});
   ExhaustiveChoice choose;
   RunResult result;
   do {
     const Scenario world = draw_world(choose, space, generation);
     ++result.cases;
-    if (std::string why = law.body(world, trial); !why.empty()) {
+    if (std::string why = judged(law, world, result.cases, trial, words); !why.empty()) {
       result.failure = Failure{result.cases, world, world, std::move(why)};
       return result;
     }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "property_tests/law.h"
+#include "property_tests/shares.h"
 
 namespace a2asim::props {
 
@@ -27,6 +28,7 @@ struct Failure {
 };
 struct RunResult {
   std::int64_t cases = 0;
+  Shares shares;  // of the worlds of a random run, up to the first failure
   std::optional<Failure> failure;
 };
 

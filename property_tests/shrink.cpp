@@ -1,6 +1,7 @@
-// Smaller worlds. Values of a world depend on each other (ranks, entries, experts, limits): a step here changes all that
-// belong together, and what broke an invariant is left out.
+// Smaller worlds. Values of a world depend on each other (ranks, entries, experts, limits): a step here changes all
+// that belong together, and what broke an invariant is left out.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "property_tests/world.h"
@@ -24,7 +25,8 @@ class Smaller {
 
  private:
   void keep(Scenario candidate) {
-    if (broken_invariant(candidate).empty() && size_of(candidate) < size_of(world_)) found_.push_back(std::move(candidate));
+    if (broken_invariant(candidate).empty() && size_of(candidate) < size_of(world_))
+      found_.push_back(std::move(candidate));
   }
   template <class Change>
   void with(Change change) {
@@ -45,6 +47,8 @@ class Smaller {
   void drop_faults() {
     for (std::size_t i = 0; i < world_.faults.size(); ++i)
       with([i](Scenario& world) { world.faults.erase(world.faults.begin() + static_cast<std::ptrdiff_t>(i)); });
+    for (std::size_t i = 0; i < world_.faults.size(); ++i)
+      if (world_.faults[i].kind == FaultKind::corrupt_count) with([i](Scenario& world) { world.faults[i].value /= 2; });
   }
 
   // The first or the last ranks stay, their limits and experts with them.
@@ -120,7 +124,9 @@ class Smaller {
     parallel.speculative_num_draft_tokens.reset();
     for (Step& step : world.steps)
       for (ForwardMode& mode : step.mode)
-        if (mode == ForwardMode::target_verify) mode = ForwardMode::decode;
+        mode = mode == ForwardMode::target_verify  ? ForwardMode::decode
+               : mode == ForwardMode::draft_extend ? ForwardMode::extend
+                                                   : mode;
   }
 
   void simpler_model() {
@@ -139,11 +145,13 @@ class Smaller {
     for (std::size_t i = 0; i < world_.steps.size(); ++i) {
       if (world_.steps[i].graph) with([i](Scenario& world) { world.steps[i].graph.reset(); });
       if (world_.steps[i].mode.size() > 1) with([i](Scenario& world) { world.steps[i].mode.resize(1); });
+      with(
+          [i](Scenario& world) { std::ranges::replace(world.steps[i].mode, ForwardMode::mixed, ForwardMode::extend); });
+      with([i](Scenario& world) { std::ranges::replace(world.steps[i].mode, ForwardMode::idle, ForwardMode::decode); });
       for (std::size_t rank = 0; rank < world_.steps[i].tokens.size(); ++rank) {
         const std::int64_t count = world_.steps[i].tokens[rank];
         for (const std::int64_t fewer : {std::int64_t{0}, count / 2, count - 1})
-          if (fewer >= 0 && fewer < count)
-            with([=](Scenario& world) { world.steps[i].tokens[rank] = fewer; });
+          if (fewer >= 0 && fewer < count) with([=](Scenario& world) { world.steps[i].tokens[rank] = fewer; });
       }
     }
   }
@@ -160,7 +168,10 @@ std::int64_t size_of(const Scenario& world) {
                       (parallel.speculative_algorithm ? 50 : 0) + world.model.num_experts + world.model.top_k +
                       world.model.layers + world.model.hidden_size + (world.seed != 0 ? 1 : 0) +
                       (world.routing == Routing{} ? 0 : 1) + 100 * static_cast<std::int64_t>(world.faults.size());
+  // corrupt_count halves its value; bits, so that no value outweighs a rank.
+  for (const Fault& fault : world.faults) size += std::bit_width(static_cast<std::uint64_t>(fault.value));
   for (const Step& step : world.steps) {
+    size += std::ranges::count(step.mode, ForwardMode::mixed) + std::ranges::count(step.mode, ForwardMode::idle);
     size += 200 + static_cast<std::int64_t>(step.mode.size()) + (step.graph ? 1 : 0);
     for (const std::int64_t count : step.tokens) size += count;
   }

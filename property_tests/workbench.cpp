@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sim/scenario_writer.h"
 
 namespace a2asim::props {
@@ -29,6 +31,12 @@ StepBatches step_batches(const Scenario& world, std::size_t step) {
   return out;
 }
 
+bool cannot_replay(GraphChoice graph, std::span<const RankDecision> decisions) {
+  return graph == GraphChoice::replay && std::ranges::any_of(decisions, [](const RankDecision& decision) {
+           return decision.participates && !decision.raised && !decision.replay;
+         });
+}
+
 const Deployment* Workbench::deployment(const Scenario& world) {
   std::string key = deployment_key(world);
   if (key != key_) {
@@ -36,6 +44,7 @@ const Deployment* Workbench::deployment(const Scenario& world) {
     key_ = std::move(key);
     Result<ScenarioDeployment> deployed = deploy(world, "world", "");
     deployed_ = ScenarioDeployment{};
+    checked_.reset();
     if (deployed) {
       deployed_ = std::move(*deployed);
     } else {
@@ -44,6 +53,11 @@ const Deployment* Workbench::deployment(const Scenario& world) {
     }
   }
   return deployed_.verdict == Verdict::agrees ? deployed_.deployment.get() : nullptr;
+}
+
+const CheckReport& Workbench::check_report() {
+  if (!checked_) checked_ = judge_deployment(*deployed_.deployment);
+  return *checked_;
 }
 
 Cluster* Workbench::cluster(const Scenario& world, Fidelity fidelity) {

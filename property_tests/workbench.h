@@ -4,9 +4,11 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "model/check.h"
 #include "model/deployment.h"
 #include "sim/cluster.h"
 #include "sim/replay_setup.h"
@@ -21,6 +23,8 @@ struct StepBatches {
   StepInput input() const { return {batches, graph, {}, 0, 0}; }
 };
 StepBatches step_batches(const Scenario& world, std::size_t step);
+// `graph: true` where some rank has nothing to replay: no step that an engine could take.
+bool cannot_replay(GraphChoice graph, std::span<const RankDecision> decisions);
 
 class Workbench {
  public:
@@ -29,10 +33,13 @@ class Workbench {
   // As after create(); nullptr likewise. Valid until the next call that needs another one of this fidelity.
   Cluster* cluster(const Scenario& world, Fidelity fidelity);
   const std::string& why() const { return deployed_.why; }
+  // What check says of the last deployment, without trying what would mend it.
+  const CheckReport& check_report();
 
  private:
   std::string key_;
   ScenarioDeployment deployed_;
+  std::optional<CheckReport> checked_;
   struct Kept {
     std::string key;
     std::unique_ptr<Cluster> cluster;

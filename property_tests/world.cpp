@@ -1,8 +1,6 @@
 #include "property_tests/world.h"
 
 #include <algorithm>
-#include <iterator>
-#include <numeric>
 
 namespace a2asim::props {
 namespace {
@@ -11,23 +9,25 @@ using Counts = std::vector<std::int64_t>;
 
 // How the ranks are grouped.
 enum class Layout : std::uint8_t {
-  gathered,        // DP attention, one rank a replica: everybody sees all counts
-  collapsed,       // and with dense TP 1 and a DP head: up to #22394 a rank sees its own count only
-  wide_gathered,   // two attention ranks a replica
+  gathered,       // DP attention, one rank a replica: everybody sees all counts
+  collapsed,      // and with dense TP 1 and a DP head: up to #22394 a rank sees its own count only
+  wide_gathered,  // two attention ranks a replica
   wide_collapsed,
-  sequence,        // no DP attention: one replica over all ranks
+  sequence,  // no DP attention: one replica over all ranks
 };
 bool is_wide(Layout layout) { return layout == Layout::wide_gathered || layout == Layout::wide_collapsed; }
 bool is_collapsed(Layout layout) { return layout == Layout::collapsed || layout == Layout::wide_collapsed; }
 
-std::vector<Layout> layouts_of(std::int64_t ranks) {
+std::vector<Layout> layouts_of(std::int64_t ranks, Space::Layouts wanted) {
+  if (wanted == Space::Layouts::wide) return {Layout::wide_gathered, Layout::wide_collapsed};
+  if (wanted == Space::Layouts::plain) return {ranks > 1 ? Layout::gathered : Layout::sequence};
   std::vector<Layout> layouts = {Layout::sequence};
   if (ranks >= 2) layouts.insert(layouts.begin(), {Layout::gathered, Layout::collapsed});
   if (ranks >= 4 && ranks % 2 == 0) layouts.insert(layouts.end() - 1, {Layout::wide_gathered, Layout::wide_collapsed});
   return layouts;
 }
 
-// What all steps of a world do, so that an exhaustive walk names it.
+// What all ranks of a step do, so that an exhaustive walk names it.
 enum class Work : std::uint8_t { decode, prefill, beside_prefill, verify };
 
 std::int64_t attn_tp(const Parallel& parallel) { return parallel.world_size() / parallel.attn_dp_size(); }
@@ -41,7 +41,6 @@ void draw_limits(ChoiceSource& choose, const Space& space, Parallel& parallel) {
 }
 
 void draw_graphs(ChoiceSource& choose, const Space& space, Parallel& parallel) {
-  parallel.disable_cuda_graph = true;
   if (!choose.coin()) return;
   parallel.disable_cuda_graph = false;
   const std::int64_t step = attn_tp(parallel);  // graphs hold multiples of it
@@ -54,7 +53,7 @@ void draw_graphs(ChoiceSource& choose, const Space& space, Parallel& parallel) {
 Parallel draw_parallel(ChoiceSource& choose, const Space& space, Work work) {
   Parallel parallel;
   const std::int64_t ranks = choose.one_of(space.ranks);
-  const Layout layout = choose.one_of(layouts_of(ranks));
+  const Layout layout = choose.one_of(layouts_of(ranks, space.layouts));
   parallel.tp_size = ranks;
   if (layout != Layout::sequence) {
     parallel.dp_size = is_wide(layout) ? ranks / 2 : ranks;
@@ -73,7 +72,8 @@ Parallel draw_parallel(ChoiceSource& choose, const Space& space, Work work) {
     parallel.speculative_num_draft_tokens = 2;
   }
   draw_limits(choose, space, parallel);
-  draw_graphs(choose, space, parallel);
+  parallel.disable_cuda_graph = true;
+  if (space.layouts != Space::Layouts::plain) draw_graphs(choose, space, parallel);
   return parallel;
 }
 
@@ -118,18 +118,37 @@ std::int64_t draw_count(ChoiceSource& choose, const Scenario& world, std::int64_
   }
 }
 
-ForwardMode mode_of(Work work, ChoiceSource& choose) {
+ForwardMode mode_of(Work work, const Space& space, ChoiceSource& choose) {
+  const auto or_variant = [&](ForwardMode plain, ForwardMode variant) {
+    return space.patterns && choose.between(0, 4) == 0 ? variant : plain;
+  };
   switch (work) {
     case Work::decode:
       return ForwardMode::decode;
     case Work::prefill:
-      return ForwardMode::extend;
+      return or_variant(ForwardMode::extend, ForwardMode::mixed);
     case Work::beside_prefill:
-      return choose.coin() ? ForwardMode::extend : ForwardMode::decode;
+      return choose.coin() ? or_variant(ForwardMode::extend, ForwardMode::mixed) : ForwardMode::decode;
     case Work::verify:
-      return ForwardMode::target_verify;
+      return or_variant(ForwardMode::target_verify, ForwardMode::draft_extend);
   }
   return ForwardMode::decode;
+}
+
+// A rank without work may say so.
+void name_idle_ranks(ChoiceSource& choose, Step& step) {
+  if (std::ranges::count(step.tokens, 0) == 0 || choose.between(0, 2) != 0) return;
+  step.mode.resize(step.tokens.size(), step.mode.front());
+  for (std::size_t rank = 0; rank < step.tokens.size(); ++rank)
+    if (step.tokens[rank] == 0) step.mode[rank] = ForwardMode::idle;
+}
+
+// Nothing: as the engine decides. true where there is something to replay.
+std::optional<bool> draw_graph_wish(ChoiceSource& choose, const Scenario& world, const Step& step) {
+  const std::int64_t wish = choose.between(0, 4);
+  if (wish == 0) return false;
+  const bool can = !world.parallel->cuda_graph_bs.empty() && std::ranges::all_of(step.mode, is_cuda_graph);
+  return wish == 1 && can ? std::optional(true) : std::nullopt;
 }
 
 Step draw_step(ChoiceSource& choose, const Space& space, const Scenario& world, Work work) {
@@ -137,42 +156,88 @@ Step draw_step(ChoiceSource& choose, const Space& space, const Scenario& world, 
   const std::int64_t replicas = world.parallel->attn_dp_size();
   const bool skewed = space.patterns && choose.between(0, 3) == 0;
   for (std::int64_t rank = 0; rank < replicas; ++rank) {
-    if (work == Work::beside_prefill || rank == 0) step.mode.push_back(mode_of(work, choose));
+    if (work == Work::beside_prefill || rank == 0) step.mode.push_back(mode_of(work, space, choose));
     const std::int64_t limit = limit_of(world, step.mode_of(static_cast<std::size_t>(rank)));
     if (!space.patterns) {
-      step.tokens.push_back(choose.between(0, std::min(limit, space.max_tokens)));
+      const std::int64_t most = std::min(limit, space.max_tokens);
+      step.tokens.push_back(choose.between(space.one_batch ? most : 0, most));
     } else if (skewed) {
       step.tokens.push_back(rank == 0 ? limit : choose.between(0, std::min<std::int64_t>(limit, 1)));
     } else {
       step.tokens.push_back(draw_count(choose, world, limit));
     }
   }
-  if (space.patterns && choose.between(0, 4) == 0) step.graph = false;
+  if (!space.patterns) return step;
+  name_idle_ranks(choose, step);
+  step.graph = draw_graph_wish(choose, world, step);
   return step;
+}
+
+// Small ones, those where a size or a bucket changes, and any that the reader takes.
+std::int64_t draw_corrupt_count(ChoiceSource& choose, const Scenario& world) {
+  const std::int64_t cap = *world.parallel->max_num_tokens * attn_tp(*world.parallel);
+  Counts edges = {0, cap, cap + 1, 2 * cap, kMaxScenarioTokens, kMaxScenarioCount};
+  for (const std::int64_t bs : world.parallel->cuda_graph_bs) edges.insert(edges.end(), {bs, bs + 1});
+  return choose.coin() ? choose.between(0, 64) : choose.one_of(edges);
+}
+
+// A few of each kind, in the last step.
+Fault draw_small_fault(ChoiceSource& choose, const Scenario& world) {
+  Fault fault;
+  fault.kind = choose.one_of(fault_kinds()).value;
+  if (!is_construction_fault(fault.kind)) fault.step = num_steps(world) - 1;
+  if (fault.kind == FaultKind::stale_counts && fault.step == 0) fault.kind = FaultKind::skip_rank;  // no step before
+  fault.rank = choose.between(0, world.parallel->world_size() - 1);
+  if (fault.kind == FaultKind::wrong_mode) fault.mode = choose.one_of(step_modes()).value;
+  if (fault.kind == FaultKind::dead_rank) fault.masked = choose.coin();
+  if (fault.kind == FaultKind::corrupt_count) {
+    fault.source = choose.between(0, world.parallel->attn_dp_size() - 1);
+    fault.value = choose.one_of(Counts{0, 1, 3, kMaxScenarioCount});
+  }
+  if (fault.kind == FaultKind::max_num_tokens) fault.value = choose.one_of(Counts{1, 512});
+  if (fault.kind == FaultKind::payload_bytes) fault.value = choose.one_of(Counts{4, 12});
+  return fault;
 }
 
 Fault draw_fault(ChoiceSource& choose, const Scenario& world) {
   Fault fault;
-  fault.kind = choose.one_of(std::vector<FaultKind>{
-      FaultKind::skip_rank, FaultKind::skip_all_gather, FaultKind::stale_counts, FaultKind::wrong_mode,
-      FaultKind::replay_rank, FaultKind::dead_rank, FaultKind::corrupt_count, FaultKind::max_num_tokens,
-      FaultKind::payload_bytes});
-  const std::int64_t ranks = world.parallel->world_size();
+  fault.kind = choose.one_of(fault_kinds()).value;
   if (!is_construction_fault(fault.kind)) fault.step = choose.between(0, num_steps(world) - 1);
   if (fault.kind == FaultKind::stale_counts && fault.step == 0) fault.kind = FaultKind::skip_rank;  // no step before
-  fault.rank = choose.between(0, ranks - 1);
-  fault.mode = fault.kind == FaultKind::wrong_mode && choose.coin() ? ForwardMode::extend : ForwardMode::decode;
-  if (fault.kind == FaultKind::dead_rank) fault.masked = choose.coin();
-  if (fault.kind == FaultKind::corrupt_count) {
-    fault.source = choose.between(0, world.parallel->attn_dp_size() - 1);
-    fault.value = choose.between(0, 9);
+  if (fault.kind == FaultKind::replay_rank && world.parallel->cuda_graph_bs.empty()) fault.kind = FaultKind::dead_rank;
+  fault.rank = choose.between(0, world.parallel->world_size() - 1);
+  switch (fault.kind) {
+    case FaultKind::wrong_mode:
+      fault.mode = choose.one_of(step_modes()).value;
+      break;
+    case FaultKind::dead_rank:
+      fault.masked = choose.coin();
+      break;
+    case FaultKind::skip_all_gather:
+      if (choose.between(0, 3) == 0) fault.rank.reset();
+      break;
+    case FaultKind::corrupt_count:
+      if (choose.between(0, 3) == 0) fault.rank.reset();
+      fault.source = choose.between(0, world.parallel->attn_dp_size() - 1);
+      fault.value = draw_corrupt_count(choose, world);
+      break;
+    case FaultKind::max_num_tokens:
+      fault.value = choose.one_of(Counts{choose.between(1, 64), 512});
+      break;
+    case FaultKind::payload_bytes:
+      fault.payload = choose.between(0, 2);
+      fault.value = 4 * choose.between(1, 16);
+      break;
+    case FaultKind::skip_rank:
+    case FaultKind::stale_counts:
+    case FaultKind::replay_rank:
+      break;
   }
-  if (fault.kind == FaultKind::max_num_tokens) fault.value = choose.between(1, 64);
-  if (fault.kind == FaultKind::payload_bytes) fault.value = 4 * choose.between(1, 8);
   return fault;
 }
 
 std::vector<Work> works_of(const Space& space) {
+  if (space.layouts == Space::Layouts::plain) return {Work::decode};
   if (space.backends.front() != "flashinfer") return {Work::decode, Work::prefill};
   return {Work::decode, Work::prefill, Work::beside_prefill, Work::verify};
 }
@@ -224,6 +289,60 @@ Space small_sequences() {
   return space;
 }
 
+Space small_deployments() {
+  Space space = small_space();
+  space.max_experts = 0;
+  space.top_k = {1};
+  return space;
+}
+
+Space small_pairs() {
+  Space space = small_sequences();
+  space.max_tokens = 1;
+  space.caps = {8};
+  return space;
+}
+
+Space small_faults() {
+  Space space = small_pairs();
+  space.max_steps = 1;
+  space.faults = true;
+  return space;
+}
+
+Space small_wide_faults() {
+  Space space = small_faults();
+  space.ranks = {4};
+  space.max_experts = 4;
+  space.layouts = Space::Layouts::wide;
+  return space;
+}
+
+Space small_texts() {
+  Space space = small_pairs();
+  space.ranks = {1, 2};
+  space.max_steps = 1;
+  return space;
+}
+
+Space small_backends() {
+  Space space = small_pairs();
+  space.backends = random_space_of_backends().backends;
+  space.max_tokens = 3;
+  space.max_steps = 1;
+  space.caps = {1, 2, 3, 4, 8};
+  space.one_batch = true;
+  return space;
+}
+
+Space small_rounds() {
+  Space space = small_space();
+  space.caps = {8};
+  space.routings = {Routing::Kind::uniform, Routing::Kind::hot_rank, Routing::Kind::round_robin};
+  space.layouts = Space::Layouts::plain;
+  return space;
+}
+
 std::int64_t limit_of(const Scenario& world, ForwardMode mode) {
   const Parallel& parallel = *world.parallel;
   const bool prefills = mode == ForwardMode::extend || mode == ForwardMode::mixed;
@@ -245,10 +364,15 @@ Scenario draw_world(ChoiceSource& choose, const Space& space, std::string_view g
   for (std::int64_t i = 0; i < steps; ++i) {
     // A sequence goes from phase to phase; its speculation, if any, stays.
     const bool changes = space.patterns && i > 0 && work != Work::verify;
-    const Work now = changes ? choose.one_of(std::vector<Work>{Work::decode, Work::prefill, Work::beside_prefill}) : work;
+    const Work now =
+        changes ? choose.one_of(std::vector<Work>{Work::decode, Work::prefill, Work::beside_prefill}) : work;
     world.steps.push_back(draw_step(choose, space, world, now));
   }
-  if (space.faults) world.faults.push_back(draw_fault(choose, world));
+  const auto is_mixed = [](const Step& step) { return std::ranges::count(step.mode, ForwardMode::mixed) > 0; };
+  if (std::ranges::any_of(world.steps, is_mixed)) world.parallel->enable_mixed_chunk = true;
+  if (space.faults && !space.patterns) world.faults.push_back(draw_small_fault(choose, world));
+  for (std::int64_t left = space.faults && space.patterns ? choose.between(1, 3) : 0; left > 0; --left)
+    world.faults.push_back(draw_fault(choose, world));
   return world;
 }
 
@@ -261,6 +385,9 @@ std::string broken_invariant(const Scenario& world) {
   for (const Step& step : world.steps)
     for (std::size_t rank = 0; rank < step.tokens.size(); ++rank)
       if (step.tokens[rank] > limit_of(world, step.mode_of(rank))) return "more than the limits admit";
+  for (const Step& step : world.steps)
+    for (std::size_t rank = 0; rank < step.tokens.size(); ++rank)
+      if (step.mode_of(rank) == ForwardMode::idle && step.tokens[rank] != 0) return "an idle rank has tokens";
   for (const Fault& fault : world.faults)
     if (fault.step >= num_steps(world) || (fault.kind == FaultKind::stale_counts && fault.step == 0))
       return "a fault in a step that cannot have it";

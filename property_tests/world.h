@@ -16,17 +16,21 @@ namespace a2asim::props {
 
 // What may be drawn. The exhaustive walk wants few values each, the random run wants many.
 struct Space {
-  std::vector<std::int64_t> ranks;            // tp_size
-  std::int64_t max_experts = 0;               // at least one a rank
-  bool every_expert_count = false;            // else multiples of the ranks, now and then with a remainder
+  std::vector<std::int64_t> ranks;  // tp_size
+  std::int64_t max_experts = 0;     // at least one a rank
+  bool every_expert_count = false;  // else multiples of the ranks, now and then with a remainder
   std::vector<std::int64_t> top_k;
-  std::int64_t max_tokens = 0;                // one rank, one step
-  bool patterns = false;                      // counts at edges, skewed, idle; else each of 0..max_tokens
-  std::vector<std::int64_t> caps;             // max_num_tokens
+  std::int64_t max_tokens = 0;     // one rank, one step
+  bool patterns = false;           // counts at edges, skewed, idle; else each of 0..max_tokens
+  std::vector<std::int64_t> caps;  // max_num_tokens
   std::int64_t max_steps = 1;
   bool faults = false;
   std::vector<std::string_view> backends = {"flashinfer"};
   std::vector<Routing::Kind> routings = {Routing::Kind::uniform};
+  // plain: DP attention with a rank a replica, eager decode, for laws that look at rows alone. wide: replicas of two
+  // ranks.
+  enum class Layouts : std::uint8_t { all, plain, wide } layouts = Layouts::all;
+  bool one_batch = false;  // max_tokens on every rank: for laws that look at the deployment alone
 };
 
 Space random_space();
@@ -34,6 +38,14 @@ Space random_space_with_faults();
 Space random_space_of_backends();  // every fixed-capacity backend
 Space small_space();               // ranks <= 4, experts <= 6, tokens <= 3, top_k <= 2: one step
 Space small_sequences();           // two ranks, two steps
+// For laws that cost more a world, or look at a part of it:
+Space small_deployments();  // as many experts as ranks, top_k 1
+Space small_pairs();        // two ranks, two steps, at most one token
+Space small_faults();       // two ranks, one step, at most one token, one fault
+Space small_wide_faults();  // the same of four ranks in two replicas
+Space small_texts();        // at most two ranks, one step, at most one token
+Space small_backends();     // two ranks, every fixed-capacity backend
+Space small_rounds();       // ranks <= 4, experts <= 6, tokens <= 3, top_k <= 2 of one layout
 
 Scenario draw_world(ChoiceSource& choose, const Space& space, std::string_view generation);
 

@@ -1,0 +1,115 @@
+// Laws over faults: what one rank does wrong stays its own, and is seen.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "property_tests/law.h"
+#include "sim/replay.h"
+
+namespace a2asim::props {
+namespace {
+
+// What a rank brings to the collective of a step. Ranks whose shares differ do not fit together.
+struct Share {
+  std::string_view collective;      // "" where it makes no call
+  std::vector<std::int64_t> sizes;  // R, or the sizes given to the all-gatherv
+  bool operator==(const Share&) const = default;
+};
+
+std::string text(const Share& share) {
+  return share.collective.empty() ? "no call" : fmt::format("{} [{}]", share.collective, fmt::join(share.sizes, ", "));
+}
+
+// The list of #35758's prefill, split over the ranks of each replica as SGLang does: the first ones get one more.
+std::vector<std::int64_t> gather_sizes(const ReplayedStep& step, std::size_t rank) {
+  const std::size_t ranks = step.ranks.size(), width = ranks / step.batches.size();
+  const auto& list = step.lists[rank * step.lists.size() / ranks];
+  if (!list) return std::vector<std::int64_t>(ranks, step.ranks[rank].decision.rows);
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t count : *list)
+    for (std::size_t i = 0; i < width; ++i)
+      sizes.push_back(count / static_cast<std::int64_t>(width) +
+                      (static_cast<std::int64_t>(i) < count % static_cast<std::int64_t>(width) ? 1 : 0));
+  return sizes;
+}
+
+Share share_of(const ReplayedStep& step, std::size_t rank) {
+  const auto is_in = [&](std::uint64_t mask) { return (mask >> rank & 1) != 0; };
+  if (is_in(step.outcome.refused)) return {"refuses", {}};
+  if (is_in(step.outcome.gathering)) return {"gathers", gather_sizes(step, rank)};
+  if (!is_in(step.outcome.taking_part)) return {};
+  return {"dispatches", {step.ranks[rank].decision.sizing.runtime_max_tokens_per_rank}};
+}
+
+bool decides_alike(const RankDecision& a, const RankDecision& b) {
+  return a.participates == b.participates && a.replay == b.replay && a.rows == b.rows &&
+         a.sizing.branch == b.sizing.branch && a.raised.has_value() == b.raised.has_value() &&
+         a.sizing.runtime_max_tokens_per_rank == b.sizing.runtime_max_tokens_per_rank;
+}
+
+// Faults that change what the peers do, too: they are told to run eagerly, or count the dead rank as idle.
+bool reaches_peers(const Fault& fault) { return fault.kind == FaultKind::replay_rank || fault.masked; }
+
+// Built with another cap or other payload bytes than its peers, it lays out its workspace in another way.
+bool builds_otherwise(const Scenario& world, const Fault& fault, std::int64_t max_num_tokens) {
+  if (fault.kind == FaultKind::max_num_tokens) return fault.value != max_num_tokens;
+  if (fault.kind != FaultKind::payload_bytes) return false;
+  return fault.value !=
+         (fault.payload == 0 ? world.model.hidden_size * element_bytes(world.model.dtype) : 4 * world.model.top_k);
+}
+
+// Up to the step in which the fault begins; nothing where the run does not come so far.
+std::optional<ReplayReport> replayed(const Scenario& world, std::vector<Fault> faults, std::int64_t step) {
+  Scenario own = world;
+  own.faults = std::move(faults);
+  own.steps.resize(static_cast<std::size_t>(step) + 1);
+  ReplayOptions options;
+  options.fidelity = Fidelity::geometry;
+  Result<ReplayReport> report = replay(own, "world", options);
+  if (!report || report->steps.size() != own.steps.size()) return std::nullopt;
+  return std::move(*report);
+}
+
+void mark_seen(const ReplayedStep& step, const Fault& fault, const Share& own, const Share& other, Marks& marks) {
+  ++marks[fmt::format("fault seen: {}", name_in(fault_kinds(), fault.kind))];
+  if (step.batches.size() != step.ranks.size())
+    ++marks[step.batches.size() == 1 ? "fault seen: sequence parallel" : "fault seen: wide replicas"];
+  if (own.collective == "gathers" && other.collective == "gathers") ++marks["fault seen: sizes of a gather"];
+}
+
+std::string judge_fault(const Scenario& world, const Fault& fault, Marks& marks) {
+  const std::optional<ReplayReport> without = replayed(world, {}, fault.step);
+  const std::optional<ReplayReport> with = replayed(world, {fault}, fault.step);
+  if (!without || !with || without->steps.back().outcome.group == 0) return "";
+  const ReplayedStep &right = without->steps.back(), &wrong = with->steps.back();
+  const auto own = static_cast<std::size_t>(*fault.rank);
+  const std::string kind = fmt::format("step {}: {} of rank {}", fault.step, name_in(fault_kinds(), fault.kind), own);
+  for (std::size_t rank = 0; rank < right.ranks.size() && !reaches_peers(fault); ++rank)
+    if (rank != own && !decides_alike(right.ranks[rank].decision, wrong.ranks[rank].decision))
+      return fmt::format("{} changes what rank {} decides", kind, rank);
+  if (right.outcome.verdict != Verdict::agrees || fault.masked) return "";
+  const Share share = share_of(wrong, own);
+  const Share other = share_of(fault.kind == FaultKind::replay_rank ? wrong : right, own == 0 ? 1 : 0);
+  const bool another_layout =
+      share.collective == "dispatches" && builds_otherwise(world, fault, without->max_num_tokens);
+  if (share == other && !another_layout) return "";
+  mark_seen(right, fault, share, other, marks);
+  if (wrong.outcome.verdict != Verdict::agrees) return "";
+  return fmt::format("{}: {} where its peers have {}, and the verdict is agrees", kind, text(share), text(other));
+}
+
+}  // namespace
+
+// One fault at a time. A lone rank cannot disagree with anybody, and a fault of all ranks may leave them agreed on what
+// is wrong. A masked rank is left out by its peers, who agree without it.
+std::string faults_are_seen(const Scenario& world, Trial& trial) {
+  if (world.parallel->world_size() < 2) return "";
+  for (const Fault& fault : world.faults) {
+    if (!fault.rank) continue;
+    if (std::string wrong = judge_fault(world, fault, trial.marks); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+}  // namespace a2asim::props
