@@ -101,6 +101,7 @@ Counted counted_in(const ReplayedStep& step, const std::vector<std::int64_t>& li
 std::string knowledge_words(const ReplayedStep& step, std::size_t rank) {
   const auto& list = step.lists[rank];
   if (!list) return "knows no numbers of others";
+  const std::size_t dp = rank / (step.ranks.size() / step.batches.size());
   const Counted in = counted_in(step, *list, dp);
   const std::string_view padding = in.is_padded ? " with padding" : "";
   if (list->size() == 1 && step.batches.size() > 1)
