@@ -177,6 +177,14 @@ void describe_cluster(const Cluster& cluster, ReplayReport& report) {
   report.combine_bytes_per_token = config.combine_bytes_per_token();
   report.workspace_bytes_per_rank = config.max_num_tokens > 0 ? config.workspace_bytes() : 0;
   report.fidelity = cluster.fidelity();
+  const Deployment& deployment = cluster.deployment();
+  const std::int64_t sized_for = deployment.capacity ? deployment.capacity->dispatch_bytes_per_token : 0;
+  const std::int64_t sent = config.combine_bytes_per_token() + 2 * 4 * config.top_k;  // without a fault in the payloads
+  if (deployment.capacity && sized_for != sent)
+    report.notes.push_back(fmt::format(
+        "hidden states travel as {} here, {} bytes a token with ids and weights; the server sizes its workspace "
+        "for {} bytes (`a2asim check`); R and slots are the same",
+        name(config.combine_type), sent, sized_for));
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ TEST_CASE("gather: attention gather needs dp < tp, or no DP attention at all") {
   CHECK_FALSE(*require_mlp_sync(kGatherRulesPr27945, in));
 }
 
-TEST_CASE("gather: the deciding row is explained with its numbers; where none gathers, every test with what it met") {
+TEST_CASE("gather: the deciding row is explained with its numbers, and where none gathers, every test with what it met") {
   const std::string why = explain(kGatherRulesPr27945, collapsing());
   // Each of these would have made it true, so each is told: the advice to drop a flag follows from them.
   for (const char* part :
