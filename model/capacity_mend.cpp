@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 
+#include "model/cap_variable.h"
 #include "model/finding.h"
 #include "model/static_caps.h"
 
@@ -26,7 +27,7 @@ Cap cap_of(const Deployment& deployment) {
   if (const StaticCapRow* row = find_static_cap(deployment.args.moe_a2a_backend))
     return {row->env, int_env_or(deployment.env.get(row->env), row->default_cap), 1};
   const bool times_ep_size = deployment.generation->capacity.max_num_tokens == max_num_tokens_pr14668;
-  return {"SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK", deployment.max_num_tokens,
+  return {kCapVariable, deployment.max_num_tokens,
           times_ep_size ? deployment.topology.ep_size : 1};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/cap_variable.h"
 #include "model/capacity_mend.h"
 #include "model/check_explain.h"
 #include "model/check_search.h"
@@ -12,8 +13,6 @@
 
 namespace a2asim {
 namespace {
-
-constexpr std::string_view kCapVariable = "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK";
 
 CheckFinding make_note(std::string id, Phase phase, std::string message, std::string fix = {}) {
   CheckFinding finding;

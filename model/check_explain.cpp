@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <span>
 
+#include "model/cap_variable.h"
 #include "model/capacity_mend.h"
 
 namespace a2asim {
 namespace {
-
-constexpr std::string_view kCapVariable = "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK";
 
 std::string_view unit(Phase phase) { return phase == Phase::prefill ? "tokens" : "requests"; }
 

@@ -6,13 +6,13 @@
 #include <cctype>
 #include <ranges>
 
+#include "model/cap_variable.h"
 #include "model/start_fix.h"
 #include "model/static_caps.h"
 
 namespace a2asim {
 namespace {
 
-constexpr std::string_view kCapVariable = "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK";
 constexpr std::int64_t kMaxWorld = 4096;  // ranks; no deployment has more, and everything below stays far from overflow
 
 // What SGLang takes from the device's memory when the command does not say (ServerArgs._handle_gpu_memory_settings).

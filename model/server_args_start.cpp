@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "model/cap_variable.h"
+
 namespace a2asim {
 namespace {
 
@@ -349,7 +351,6 @@ Result<ServerArgs> apply_start_rules(ServerArgsVersion version, ServerArgs args,
 
 std::optional<Error> check_cutedsl_token_budget(const StartRules& rules, const ServerArgs& args, const Environment& env,
                                                 std::int64_t decode_graph_tokens, std::int64_t prefill_graph_tokens) {
-  constexpr std::string_view kCap = "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK";
   if (rules.cutedsl_budget == CutedslBudget::none || args.moe_a2a_backend != "flashinfer" ||
       args.moe_runner_backend != "flashinfer_cutedsl" || args.disaggregation_mode == "decode" ||
       args.max_prefill_tokens <= 0)
@@ -358,12 +359,12 @@ std::optional<Error> check_cutedsl_token_budget(const StartRules& rules, const S
   if (rules.cutedsl_budget == CutedslBudget::largest_forward)
     required = std::max({required, decode_graph_tokens, prefill_graph_tokens});
   std::int64_t capacity = 0;
-  if (__builtin_mul_overflow(env.get_int(kCap, 1024), args.ep_size, &capacity) || capacity >= required)
+  if (__builtin_mul_overflow(env.get_int(kCapVariable, 1024), args.ep_size, &capacity) || capacity >= required)
     return std::nullopt;
   return Error{ErrorKind::value_error,
                fmt::format("FlashInfer MoE A2A with flashinfer_cutedsl requires {0} * ep_size to cover the largest "
                            "CuteDSL MoE forward: {1} tokens, but {0}={2}, ep_size={3} give {4}",
-                           kCap, required, env.get_int(kCap, 1024), args.ep_size, capacity)};
+                           kCapVariable, required, env.get_int(kCapVariable, 1024), args.ep_size, capacity)};
 }
 
 }  // namespace a2asim

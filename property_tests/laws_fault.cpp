@@ -24,7 +24,7 @@ std::string text(const Share& share) {
 // The list of #35758's prefill, split over the ranks of each replica as SGLang does: the first ones get one more.
 std::vector<std::int64_t> gather_sizes(const ReplayedStep& step, std::size_t rank) {
   const std::size_t ranks = step.ranks.size(), width = ranks / step.batches.size();
-  const auto& list = step.lists[rank * step.lists.size() / ranks];
+  const auto& list = step.lists[rank];
   if (!list) return std::vector<std::int64_t>(ranks, step.ranks[rank].decision.rows);
   std::vector<std::int64_t> sizes;
   for (const std::int64_t count : *list)

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "model/cap_variable.h"
+
 namespace a2asim {
 namespace {
-
-constexpr std::string_view kCapVariable = "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK";
 
 constexpr Named<ForwardMode> kStepModes[] = {
     {"decode", ForwardMode::decode},

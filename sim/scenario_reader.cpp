@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "model/cap_variable.h"
 #include "model/generation.h"
 #include "model/routing.h"
 #include "model/workspace.h"
@@ -298,7 +299,7 @@ void read_deployment(Scenario& scenario, const Record& record) {
   }
   scenario.parallel = read_parallel(*parallel);
   const bool twice =
-      scenario.parallel->max_num_tokens && scenario.env.contains("SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK");
+      scenario.parallel->max_num_tokens && scenario.env.contains(std::string(kCapVariable));
   if (twice) refuse(parallel->at, "parallel.max_num_tokens and env give the cap twice; remove one");
 }
 

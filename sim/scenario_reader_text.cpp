@@ -29,7 +29,7 @@ std::size_t utf8_length(std::string_view text) {
   return overlong || beyond ? 0 : length;
 }
 
-// The code unit of a JSON escape \\uXXXX at the front of `text`.
+// The code unit that a JSON escape at the front of `text` stands for: a backslash, u and four hexadecimal digits.
 std::optional<std::uint32_t> escaped_unit(std::string_view text) {
   std::uint32_t unit = 0;
   if (text.size() < 6 || !text.starts_with("\\u")) return std::nullopt;

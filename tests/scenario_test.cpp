@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -118,9 +119,7 @@ std::vector<Bad> bad_shapes() {
 }
 
 std::vector<Bad> bad_values() {
-  const std::string two = with("") + "---\n" + with("");
   return {
-      // model and the rest
       {with_model("{top_k: 2, hidden_size: 64}"), "t.yaml:3:8: model.num_experts is missing"},
       {with_model("{num_experts: 8, top_k: 2, hidden_size: 64, layer: 1}"),
        "t.yaml:3:52: unknown key \"layer\" in model"},
@@ -143,7 +142,11 @@ std::vector<Bad> bad_values() {
        "t.yaml:7:33: expect_by_generation.pr27945 is \"agrees\"; give a mapping"},
       {with("expect_by_generation: {pr99: {verdict: agrees}}\n"),
        "t.yaml:7:24: expect_by_generation: 'pr99' is no generation known here; use", false},
-      // faults
+  };
+}
+
+std::vector<Bad> bad_faults() {
+  return {
       {with("faults: {step: 1, skip_rank: 2}\n"), "t.yaml:7:9: faults is a mapping; give a list"},
       {with_fault("{step: 1}"), "t.yaml:7:10: the fault has no kind"},
       {with_fault("{skip_rank: 1}"), "t.yaml:7:10: fault.step is missing"},
@@ -163,7 +166,13 @@ std::vector<Bad> bad_values() {
       {with_fault("{step: 1, max_num_tokens: {rank: 0, value: 8}}"),
        "t.yaml:7:17: max_num_tokens holds from construction"},
       {with_fault("{payload_bytes: {rank: 0, payload: 3, value: 8}}"), "t.yaml:7:45: payload_bytes.payload is \"3\""},
-      // YAML that is none of a scenario's business
+  };
+}
+
+// YAML that is none of a scenario's business, and text that is no YAML.
+std::vector<Bad> bad_texts() {
+  const std::string two = with("") + "---\n" + with("");
+  return {
       {"a: &a [x, x]\nb: [*a, *a]\n", "t.yaml:1:4: anchors (&name) are not used", false},
       {"a: *a\n", "t.yaml:1:4: no valid YAML: the referenced anchor is not defined", false},
       {with("seed: !!int 7\n"), "t.yaml:7:7: tag \"tag:yaml.org,2002:int\" is not used", false},
@@ -199,7 +208,8 @@ std::vector<Bad> bad_values() {
 
 std::vector<Bad> bad_scenarios() {
   std::vector<Bad> all = bad_shapes();
-  for (Bad& bad : bad_values()) all.push_back(std::move(bad));
+  for (std::vector<Bad> more : {bad_values(), bad_faults(), bad_texts()})
+    std::ranges::move(more, std::back_inserter(all));
   return all;
 }
 

@@ -67,7 +67,8 @@ LessonStep the_buffer(const Lab& lab) {
   std::size_t all = 0;
   for (const ReceiveBuffer& one : done.buffers[0]) all += one.wrong();
   step.say(
-      "A sender puts slot k at row s * R with its own R; the receiver looks there with its own. What rank {} finds:",
+      "Sender s puts slot k at row s * R + k with its own R; the receiver looks there with its own. What rank {} "
+      "finds:",
       buffer.rank);
   step.show(picture_of(buffer));
   step.say("A mark (!) stands where another token should be: {} slots here, {} over all ranks.", buffer.wrong(), all);
