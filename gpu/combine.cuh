@@ -1,7 +1,7 @@
 // Combine: every token's partial sums, read from its destinations and added in a fixed order.
 //
 // Included by one .cu file a number type, so that they compile side by side. The shape of the sum is
-// model/reduction.h's. Its trees for 6, 10 and 22 are the balanced tree of the next power of two whose last positions
+// model/alltoall/reduction.h's. Its trees for 6, 10 and 22 are the balanced tree of the next power of two whose last positions
 // hold the identity of addition, -0.0: so a handful of kernels serves every top_k. A position without a copy counts as
 // +0.0.
 #pragma once
@@ -9,7 +9,7 @@
 #include "gpu/launch_config.cuh"
 #include "gpu/numbers.cuh"
 #include "gpu/vector.cuh"
-#include "model/reduction.h"
+#include "model/alltoall/reduction.h"
 
 namespace a2asim::gpu {
 

@@ -1,4 +1,4 @@
-// AllToAll of model/alltoall.h on CUDA devices: the open-this-first file of gpu/.
+// AllToAll of model/alltoall/alltoall.h on CUDA devices: the open-this-first file of gpu/.
 //
 // All ranks of one process are driven together: one launch a device serves the ranks that live there, on one stream a
 // device. Ranks are spread over options.devices, with options.group over the devices of all processes, in equal
@@ -22,7 +22,7 @@
 
 #include "gpu/rank_plan.h"
 #include "gpu/symmetric_slices.h"
-#include "model/alltoall.h"
+#include "model/alltoall/alltoall.h"
 
 namespace a2asim::gpu {
 

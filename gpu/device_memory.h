@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "model/result.h"
+#include "model/base/result.h"
 
 namespace a2asim::gpu {
 

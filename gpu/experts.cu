@@ -2,7 +2,7 @@
 #include "gpu/launch_config.cuh"
 #include "gpu/numbers.cuh"
 #include "gpu/vector.cuh"
-#include "model/experts.h"
+#include "model/alltoall/experts.h"
 
 namespace a2asim::gpu {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "model/routing.h"
-#include "model/workspace.h"
+#include "model/alltoall/routing.h"
+#include "model/alltoall/workspace.h"
 
 struct CUstream_st;  // cudaStream_t is a pointer to it
 

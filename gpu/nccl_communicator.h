@@ -1,4 +1,4 @@
-// Communicator of model/alltoall.h over NCCL: the scheduler's all-gather of counts between devices.
+// Communicator of model/alltoall/alltoall.h over NCCL: the scheduler's all-gather of counts between devices.
 //
 // NCCL has one rank a device (it refuses two on one GPU); ranks that share a device are folded into its contribution,
 // in rank order, and unfolded on receipt. Ranks are spread over the devices of all processes as in CudaAllToAll.
@@ -10,7 +10,7 @@
 
 #include "gpu/device_memory.h"
 #include "gpu/nccl_world.h"
-#include "model/alltoall.h"
+#include "model/alltoall/alltoall.h"
 
 namespace a2asim::gpu {
 

@@ -1,5 +1,5 @@
 // The number types of combine: unpacking to float32 and rounding back once, to nearest even.
-// The same bits as model/number_types.h, NaN included (CUDA's canonical one).
+// The same bits as model/alltoall/number_types.h, NaN included (CUDA's canonical one).
 #pragma once
 
 #include <cuda_bf16.h>

@@ -8,7 +8,7 @@
 
 #include "gpu/group/process_group.h"
 #include "gpu/nccl_world.h"
-#include "model/workspace.h"
+#include "model/alltoall/workspace.h"
 
 namespace a2asim::gpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "model/routing.h"
+#include "model/alltoall/routing.h"
 
 namespace a2asim::gpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "gpu/launch.h"
-#include "model/alltoall.h"
+#include "model/alltoall/alltoall.h"
 
 namespace a2asim::gpu {
 

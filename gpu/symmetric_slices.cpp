@@ -6,7 +6,7 @@
 
 #include "gpu/group/process_group.h"
 #include "gpu/launch.h"
-#include "model/workspace.h"
+#include "model/alltoall/workspace.h"
 
 namespace a2asim::gpu {
 namespace {

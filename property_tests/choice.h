@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "model/check_invariant.h"
-#include "model/random.h"
+#include "model/base/check_invariant.h"
+#include "model/base/random.h"
 
 namespace a2asim::props {
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "model/generation.h"
+#include "model/engines/sglang/generation.h"
 #include "property_tests/laws_alltoall.h"
 #include "property_tests/run.h"
 

@@ -9,10 +9,10 @@
 #include <array>
 #include <filesystem>
 
-#include "model/generation.h"
+#include "model/engines/sglang/generation.h"
 #include "property_tests/run.h"
-#include "sim/scenario_reader.h"
-#include "sim/scenario_writer.h"
+#include "sim/scenario/scenario_reader.h"
+#include "sim/scenario/scenario_writer.h"
 
 namespace a2asim::props {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <optional>
 
-#include "sim/judge.h"
-#include "sim/sim_alltoall.h"
+#include "sim/alltoall/judge.h"
+#include "sim/alltoall/sim_alltoall.h"
 
 namespace a2asim::props {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "property_tests/law.h"
-#include "sim/batch_data.h"
+#include "sim/alltoall/batch_data.h"
 
 namespace a2asim::props {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "property_tests/law.h"
-#include "sim/replay.h"
+#include "sim/cluster/replay.h"
 
 namespace a2asim::props {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "model/check.h"
-#include "model/check_invariant.h"
-#include "model/decide.h"
-#include "model/static_caps.h"
+#include "model/check/check.h"
+#include "model/base/check_invariant.h"
+#include "model/step/decide.h"
+#include "model/engines/sglang/static_caps.h"
 #include "property_tests/law.h"
 
 namespace a2asim::props {

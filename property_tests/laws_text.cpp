@@ -1,11 +1,11 @@
 // Laws over texts: what is printed is read back, and any bytes give a value or one clear error.
 #include <fmt/format.h>
 
-#include "model/launch_command.h"
-#include "model/server_args.h"
+#include "model/launch/launch_command.h"
+#include "model/engines/sglang/start/server_args.h"
 #include "property_tests/law.h"
-#include "sim/scenario_reader.h"
-#include "sim/scenario_writer.h"
+#include "sim/scenario/scenario_reader.h"
+#include "sim/scenario/scenario_writer.h"
 
 namespace a2asim::props {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "model/generation.h"
+#include "model/engines/sglang/generation.h"
 #include "property_tests/run.h"
 
 namespace a2asim::props {

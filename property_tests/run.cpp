@@ -11,7 +11,7 @@
 #include <unordered_map>
 
 #include "property_tests/last_words.h"
-#include "sim/scenario_writer.h"
+#include "sim/scenario/scenario_writer.h"
 
 namespace a2asim {
 // How rapidcheck shows a world.

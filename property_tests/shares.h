@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 
 namespace a2asim::props {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sim/scenario_writer.h"
+#include "sim/scenario/scenario_writer.h"
 
 namespace a2asim::props {
 namespace {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "model/check.h"
-#include "model/deployment.h"
-#include "sim/cluster.h"
-#include "sim/replay_setup.h"
-#include "sim/scenario.h"
+#include "model/check/check.h"
+#include "model/engines/sglang/deployment.h"
+#include "sim/cluster/cluster.h"
+#include "sim/cluster/replay_setup.h"
+#include "sim/scenario/scenario.h"
 
 namespace a2asim::props {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "property_tests/choice.h"
-#include "sim/scenario.h"
+#include "sim/scenario/scenario.h"
 
 namespace a2asim::props {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "model/deployment.h"
-#include "model/launch_command.h"
+#include "model/engines/sglang/deployment.h"
+#include "model/launch/launch_command.h"
 
 namespace a2asim::test {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/program.h"
+#include "tools/program/program.h"
 
 namespace {
 

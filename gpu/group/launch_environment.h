@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/result.h"
+#include "model/base/result.h"
 
 namespace a2asim::gpu {
 

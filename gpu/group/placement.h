@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/result.h"
+#include "model/base/result.h"
 
 namespace a2asim::gpu {
 

@@ -14,7 +14,7 @@
 
 #include "gpu/group/launch_environment.h"
 #include "gpu/group/socket.h"
-#include "model/result.h"
+#include "model/base/result.h"
 
 namespace a2asim::gpu {
 

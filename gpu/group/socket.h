@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "model/result.h"
+#include "model/base/result.h"
 
 namespace a2asim::gpu {
 

@@ -1,5 +1,5 @@
 // The three formats of a check, over reports made by hand.
-#include "tools/check_formats.h"
+#include "tools/check/check_formats.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/generation.h"
+#include "model/engines/sglang/generation.h"
 
 namespace a2asim {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "model/generation.h"
+#include "model/engines/sglang/generation.h"
 #include "tests/cli/run.h"
 
 namespace a2asim {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "sim/scenario_reader.h"
+#include "sim/scenario/scenario_reader.h"
 #include "tests/cli/run.h"
 
 namespace a2asim {

@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "model/generation.h"
-#include "model/random.h"
-#include "sim/explore.h"
+#include "model/engines/sglang/generation.h"
+#include "model/base/random.h"
+#include "sim/explore/explore.h"
 #include "tests/cli/run.h"
 #include "tools/learn/lesson.h"
-#include "tools/learn_formats.h"
-#include "tools/text.h"
+#include "tools/learn/learn_formats.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

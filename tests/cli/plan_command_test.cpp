@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "model/generation.h"
+#include "model/engines/sglang/generation.h"
 #include "tests/cli/run.h"
 
 namespace a2asim {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "model/generation.h"
+#include "model/engines/sglang/generation.h"
 #include "tests/cli/run.h"
 
 namespace a2asim {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/program.h"
+#include "tools/program/program.h"
 
 namespace a2asim {
 

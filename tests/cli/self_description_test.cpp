@@ -5,7 +5,7 @@
 #include <regex>
 #include <set>
 
-#include "model/generation.h"
+#include "model/engines/sglang/generation.h"
 #include "tests/cli/run.h"
 
 namespace a2asim {

@@ -1,8 +1,8 @@
-#include "tools/text.h"
+#include "tools/program/text.h"
 
 #include <doctest/doctest.h>
 
-#include "model/nearest.h"
+#include "model/base/nearest.h"
 
 namespace a2asim {
 namespace {

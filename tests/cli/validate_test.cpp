@@ -1,5 +1,5 @@
 // The driver of `a2asim validate` with a second simulator in the device's place: what it compares, and that it notices.
-#include "tools/validate.h"
+#include "tools/validate/validate.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "model/routing.h"
-#include "sim/scenario_reader.h"
-#include "sim/sim_alltoall.h"
+#include "model/alltoall/routing.h"
+#include "sim/scenario/scenario_reader.h"
+#include "sim/alltoall/sim_alltoall.h"
 #include "tests/cli/run.h"
-#include "tools/validate_report.h"
-#include "tools/validate_writes.h"
+#include "tools/validate/validate_report.h"
+#include "tools/validate/validate_writes.h"
 
 namespace a2asim {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "sim/sim_alltoall.h"
+#include "sim/alltoall/sim_alltoall.h"
 #include "tests/main/skip.h"
 
 namespace a2asim::conformance {

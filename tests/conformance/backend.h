@@ -1,6 +1,6 @@
 // The backends that the conformance suite runs over, and how one joins.
 //
-// The suite is written once, over the interface of model/alltoall.h. The simulated arm always runs. The CUDA arm runs
+// The suite is written once, over the interface of model/alltoall/alltoall.h. The simulated arm always runs. The CUDA arm runs
 // where a file of this folder (or of gpu's tests) says, once, at namespace scope:
 //   static const bool registered = a2asim::conformance::add_backend({"cuda", make});
 // and is otherwise a counted skip with its reason.
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "model/alltoall.h"
+#include "model/alltoall/alltoall.h"
 
 namespace a2asim::conformance {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/batch_data.h"
+#include "sim/alltoall/batch_data.h"
 
 namespace a2asim::conformance {
 

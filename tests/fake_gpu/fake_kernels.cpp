@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gpu/launch.h"
-#include "model/experts.h"
-#include "model/number_types.h"
-#include "model/reduction.h"
+#include "model/alltoall/experts.h"
+#include "model/alltoall/number_types.h"
+#include "model/alltoall/reduction.h"
 #include "tests/fake_gpu/fake_gpu.h"
 
 namespace a2asim::gpu {

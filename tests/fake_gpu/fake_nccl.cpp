@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpu/nccl_world.h"
-#include "model/number_types.h"
+#include "model/alltoall/number_types.h"
 #include "tests/fake_gpu/fake_gpu.h"
 
 struct ncclComm {

@@ -5,8 +5,8 @@
 #include <sstream>
 #include <string>
 
-#include "sim/scenario_reader.h"
-#include "tools/from_log.h"
+#include "sim/scenario/scenario_reader.h"
+#include "tools/from_log/from_log.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace a2asim;

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "model/launch_command.h"
-#include "model/server_args.h"
-#include "model/server_args_start.h"
+#include "model/launch/launch_command.h"
+#include "model/engines/sglang/start/server_args.h"
+#include "model/engines/sglang/start/server_args_start.h"
 
 namespace {
 

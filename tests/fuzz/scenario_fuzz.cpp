@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "sim/scenario_reader.h"
-#include "sim/scenario_writer.h"
+#include "sim/scenario/scenario_reader.h"
+#include "sim/scenario/scenario_writer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace a2asim;

@@ -1,5 +1,5 @@
 // flags.jsonl: one row per option that a version of SGLang registers.
-#include "model/flag_table.h"
+#include "model/engines/sglang/options/flag_table.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {

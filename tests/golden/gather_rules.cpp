@@ -1,4 +1,4 @@
-#include "model/gather_rules.h"
+#include "model/engines/sglang/rules/gather_rules.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/generation.h"
+#include "model/engines/sglang/generation.h"
 
 namespace a2asim::golden {
 

@@ -1,4 +1,4 @@
-#include "model/graph_buckets.h"
+#include "model/engines/sglang/rules/graph_buckets.h"
 #include "tests/golden/table.h"
 #include "tests/golden/variant.h"
 

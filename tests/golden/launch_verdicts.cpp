@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "model/check.h"
-#include "model/launch_command.h"
+#include "model/check/check.h"
+#include "model/launch/launch_command.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {

@@ -1,4 +1,4 @@
-#include "model/mlp_sync.h"
+#include "model/engines/sglang/rules/mlp_sync.h"
 
 #include <vector>
 

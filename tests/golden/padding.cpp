@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "model/dp_padding.h"
+#include "model/engines/sglang/rules/dp_padding.h"
 #include "tests/golden/table.h"
 #include "tests/golden/variant.h"
 

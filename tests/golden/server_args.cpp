@@ -1,9 +1,9 @@
 // server_args.jsonl: command lines through argparse and the two start-up handlers.
-#include "model/server_args.h"
+#include "model/engines/sglang/start/server_args.h"
 
 #include <type_traits>
 
-#include "model/server_args_start.h"
+#include "model/engines/sglang/start/server_args_start.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "model/capacity.h"
-#include "model/routing.h"
+#include "model/flashinfer/capacity.h"
+#include "model/alltoall/routing.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {

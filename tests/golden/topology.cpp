@@ -1,4 +1,4 @@
-#include "model/topology.h"
+#include "model/engines/sglang/rules/topology.h"
 
 #include "tests/golden/table.h"
 #include "tests/golden/variant.h"

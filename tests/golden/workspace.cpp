@@ -1,12 +1,12 @@
 // workspace.jsonl: FlashInfer's constants, the layout of a slice with its size, and the dispatch op's offsets and
 // checks.
-#include "model/workspace.h"
+#include "model/alltoall/workspace.h"
 
 #include <cstdint>
 #include <stdexcept>
 #include <vector>
 
-#include "model/capacity.h"
+#include "model/flashinfer/capacity.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {

@@ -10,7 +10,7 @@
 #include "gpu/cuda_alltoall.h"
 #include "gpu/replicated_alltoall.h"
 #include "host_reference.h"
-#include "model/random.h"
+#include "model/base/random.h"
 #include "tests/main/skip.h"
 
 namespace a2asim::test {

@@ -1,5 +1,5 @@
 // A second, plain reading of the all-to-all's rules on host memory, for the GPU tests: loops over ranks and tokens,
-// one byte array a slice. Shares with the kernels only model/workspace.h, routing.h, experts.h and the number types.
+// one byte array a slice. Shares with the kernels only model/alltoall/workspace.h, routing.h, experts.h and the number types.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +8,10 @@
 #include <cstring>
 #include <vector>
 
-#include "model/alltoall.h"
-#include "model/experts.h"
-#include "model/number_types.h"
-#include "model/routing.h"
+#include "model/alltoall/alltoall.h"
+#include "model/alltoall/experts.h"
+#include "model/alltoall/number_types.h"
+#include "model/alltoall/routing.h"
 
 namespace a2asim::test {
 

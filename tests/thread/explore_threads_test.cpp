@@ -1,9 +1,9 @@
 // Exploring with many threads, for the thread sanitizer: blocks, merging, progress, and one rule asked by all.
 #include <doctest/doctest.h>
 
-#include "model/generation.h"
-#include "sim/explore.h"
-#include "tools/rule_process.h"
+#include "model/engines/sglang/generation.h"
+#include "sim/explore/explore.h"
+#include "tools/program/rule_process.h"
 
 namespace a2asim {
 namespace {

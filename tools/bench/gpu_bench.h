@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gpu/cuda_alltoall.h"
-#include "model/random.h"
+#include "model/base/random.h"
 
 namespace a2asim::bench {
 

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "model/random.h"
-#include "sim/scenario_reader.h"
+#include "model/base/random.h"
+#include "sim/scenario/scenario_reader.h"
 
 namespace a2asim::bench {
 namespace {

@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
-#include "sim/batch_data.h"
-#include "sim/cluster.h"
-#include "sim/replay_setup.h"
-#include "sim/sim_alltoall.h"
+#include "sim/alltoall/batch_data.h"
+#include "sim/cluster/cluster.h"
+#include "sim/cluster/replay_setup.h"
+#include "sim/alltoall/sim_alltoall.h"
 
 namespace a2asim::bench {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "model/generation.h"
-#include "sim/explore.h"
+#include "model/engines/sglang/generation.h"
+#include "sim/explore/explore.h"
 
 int main() {
   a2asim::ExploreOptions options;

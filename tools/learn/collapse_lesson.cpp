@@ -1,10 +1,10 @@
 // Lesson 3: the collapse.
 #include <algorithm>
 
-#include "model/generation.h"
+#include "model/engines/sglang/generation.h"
 #include "tools/learn/lesson.h"
-#include "tools/replay_formats.h"
-#include "tools/text.h"
+#include "tools/replay/replay_formats.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

@@ -1,10 +1,10 @@
 // Lesson 1: what a fixed-geometry all-to-all is.
 #include <algorithm>
 
-#include "model/generation.h"
-#include "model/routing.h"
+#include "model/engines/sglang/generation.h"
+#include "model/alltoall/routing.h"
 #include "tools/learn/lesson.h"
-#include "tools/text.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

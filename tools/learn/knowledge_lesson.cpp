@@ -1,12 +1,12 @@
 // Lesson 2: who knows what: the scheduler's all-gather.
 #include <algorithm>
 
-#include "model/dp_padding.h"
-#include "model/generation.h"
-#include "model/mlp_sync.h"
+#include "model/engines/sglang/rules/dp_padding.h"
+#include "model/engines/sglang/generation.h"
+#include "model/engines/sglang/rules/mlp_sync.h"
 #include "tools/learn/lesson.h"
-#include "tools/replay_formats.h"
-#include "tools/text.h"
+#include "tools/replay/replay_formats.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "model/check_invariant.h"
-#include "sim/cluster_mirror.h"
+#include "model/base/check_invariant.h"
+#include "sim/cluster/cluster_mirror.h"
 
 namespace a2asim {
 namespace {

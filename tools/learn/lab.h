@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/decide.h"
-#include "sim/replay.h"
+#include "model/step/decide.h"
+#include "sim/cluster/replay.h"
 
 namespace a2asim {
 

@@ -1,12 +1,12 @@
 // Lesson 7: write your own rule and let explore break it.
 #include <algorithm>
 
-#include "model/check_invariant.h"
-#include "model/generation.h"
-#include "sim/explore.h"
+#include "model/base/check_invariant.h"
+#include "model/engines/sglang/generation.h"
+#include "sim/explore/explore.h"
 #include "tools/learn/lesson.h"
-#include "tools/rule_process.h"
-#include "tools/text.h"
+#include "tools/program/rule_process.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <optional>
 
-#include "tools/text.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

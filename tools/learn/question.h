@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "model/result.h"
+#include "model/base/result.h"
 
 namespace a2asim {
 

@@ -1,12 +1,12 @@
 // Lesson 5: the static cap: safe, and what it costs.
 #include <algorithm>
 
-#include "model/check_invariant.h"
-#include "model/generation.h"
-#include "model/model_shapes.h"
+#include "model/base/check_invariant.h"
+#include "model/engines/sglang/generation.h"
+#include "model/step/model_shapes.h"
 #include "tools/learn/lesson.h"
-#include "tools/replay_formats.h"
-#include "tools/text.h"
+#include "tools/replay/replay_formats.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

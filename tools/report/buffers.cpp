@@ -7,7 +7,7 @@
 #include <bit>
 #include <numeric>
 
-#include "model/workspace.h"
+#include "model/alltoall/workspace.h"
 
 namespace a2asim {
 namespace {

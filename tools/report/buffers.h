@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cluster_mirror.h"
+#include "sim/cluster/cluster_mirror.h"
 
 namespace a2asim {
 

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "model/generation.h"
-#include "model/workspace.h"
-#include "tools/check_formats.h"
+#include "model/engines/sglang/generation.h"
+#include "model/alltoall/workspace.h"
+#include "tools/check/check_formats.h"
 #include "tools/report/html.h"
 #include "tools/report/page.h"
 #include "tools/report/parts.h"
 #include "tools/report/replay_page.h"
-#include "tools/text.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

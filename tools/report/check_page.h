@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "model/check.h"
-#include "sim/scenario.h"
+#include "model/check/check.h"
+#include "sim/scenario/scenario.h"
 
 namespace a2asim {
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/scenario_reader.h"
+#include "sim/scenario/scenario_reader.h"
 #include "tools/report/html.h"
 #include "tools/report/page.h"
 #include "tools/report/parts.h"
 #include "tools/report/replay_page.h"
-#include "tools/text.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "model/sizing.h"
-#include "tools/explore_formats.h"
+#include "model/engines/sglang/rules/sizing.h"
+#include "tools/explore/explore_formats.h"
 
 namespace a2asim {
 

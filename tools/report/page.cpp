@@ -6,7 +6,7 @@
 
 #include "tools/report/assets.h"
 #include "tools/report/html.h"
-#include "tools/text.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/result.h"
+#include "model/base/result.h"
 
 namespace a2asim {
 

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "model/check.h"
-#include "model/deployment.h"
-#include "model/topology.h"
-#include "model/verdict.h"
+#include "model/check/check.h"
+#include "model/engines/sglang/deployment.h"
+#include "model/engines/sglang/rules/topology.h"
+#include "model/step/verdict.h"
 
 namespace a2asim {
 

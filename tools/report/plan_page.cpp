@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <functional>
 
-#include "tools/plan_formats.h"
+#include "tools/plan/plan_formats.h"
 #include "tools/report/heat_map.h"
 #include "tools/report/html.h"
 #include "tools/report/page.h"
-#include "tools/text.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

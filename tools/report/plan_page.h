@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/plan.h"
+#include "tools/plan/plan.h"
 
 namespace a2asim {
 

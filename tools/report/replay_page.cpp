@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 
-#include "model/generation.h"
-#include "model/workspace.h"
+#include "model/engines/sglang/generation.h"
+#include "model/alltoall/workspace.h"
 #include "tools/report/html.h"
 #include "tools/report/parts.h"
-#include "tools/text.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/replay_formats.h"
+#include "tools/replay/replay_formats.h"
 #include "tools/report/buffers.h"
 #include "tools/report/page.h"
 #include "tools/report/replay_story.h"

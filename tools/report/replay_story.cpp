@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "model/check_explain.h"
-#include "tools/replay_formats.h"
+#include "model/check/check_explain.h"
+#include "tools/replay/replay_formats.h"
 #include "tools/report/html.h"
 #include "tools/report/parts.h"
-#include "tools/text.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

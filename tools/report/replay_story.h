@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "model/deployment.h"
-#include "sim/replay.h"
+#include "model/engines/sglang/deployment.h"
+#include "sim/cluster/replay.h"
 
 namespace a2asim {
 

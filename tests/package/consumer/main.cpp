@@ -1,9 +1,9 @@
 // Uses functions of both libraries, not only of their headers: a batch is decided and judged.
 #include <cstdio>
 
-#include "model/workspace.h"
-#include "sim/replay.h"
-#include "sim/scenario_reader.h"
+#include "model/alltoall/workspace.h"
+#include "sim/cluster/replay.h"
+#include "sim/scenario/scenario_reader.h"
 
 int main() {
   const auto scenario = a2asim::parse_scenario(

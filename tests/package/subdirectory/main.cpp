@@ -1,5 +1,5 @@
-#include "model/result.h"
-#include "model/workspace.h"
+#include "model/base/result.h"
+#include "model/alltoall/workspace.h"
 
 int main() {
   const auto kind = a2asim::name(a2asim::ErrorKind::value_error);  // a function of the library, not of its headers

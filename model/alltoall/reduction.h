@@ -1,0 +1,44 @@
+// The shape in which combine sums a token's top_k rows in float32: floating-point addition is not associative, so the
+// shape is part of the result. FlashInfer: moeA2ACombineKernel (moeAlltoAllKernels.cu).
+//
+//   2, 4, 8, 16   balanced tree of neighbours
+//   6             ((01)+(23)) + (45)
+//   10            (((01)+(23)) + ((45)+(67))) + (89)
+//   22            ((0..7) + (8..15)) + (16..21), the eights balanced, the last ((16 17)+(18 19)) + (20 21)
+//   others        left to right
+#pragma once
+
+#include "model/alltoall/host_device.h"
+
+namespace a2asim {
+
+constexpr bool has_tree_shape(int top_k) {
+  return top_k == 2 || top_k == 4 || top_k == 6 || top_k == 8 || top_k == 10 || top_k == 16 || top_k == 22;
+}
+
+// values(i) gives row i; count is a power of two.
+template <int kFirst, int kCount, class Values>
+A2ASIM_HOST_DEVICE constexpr float sum_balanced(const Values& values) {
+  if constexpr (kCount == 1) {
+    return values(kFirst);
+  } else {
+    return sum_balanced<kFirst, kCount / 2>(values) + sum_balanced<kFirst + kCount / 2, kCount / 2>(values);
+  }
+}
+
+template <int kTopK, class Values>
+A2ASIM_HOST_DEVICE constexpr float sum_in_combine_shape(const Values& values) {
+  if constexpr (kTopK == 6 || kTopK == 10) {
+    return sum_balanced<0, kTopK - 2>(values) + sum_balanced<kTopK - 2, 2>(values);
+  } else if constexpr (kTopK == 22) {
+    return sum_balanced<0, 16>(values) + (sum_balanced<16, 4>(values) + sum_balanced<20, 2>(values));
+  } else if constexpr (has_tree_shape(kTopK)) {
+    return sum_balanced<0, kTopK>(values);
+  } else {
+    float sum = values(0);
+    for (int i = 1; i < kTopK; ++i) sum = sum + values(i);
+    return sum;
+  }
+}
+
+}  // namespace a2asim

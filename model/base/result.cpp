@@ -1,0 +1,29 @@
+#include "model/base/result.h"
+
+namespace a2asim {
+
+std::string_view name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::assertion_error:
+      return "AssertionError";
+    case ErrorKind::value_error:
+      return "ValueError";
+    case ErrorKind::type_error:
+      return "TypeError";
+    case ErrorKind::runtime_error:
+      return "RuntimeError";
+    case ErrorKind::zero_division_error:
+      return "ZeroDivisionError";
+    case ErrorKind::attribute_error:
+      return "AttributeError";
+    case ErrorKind::index_error:
+      return "IndexError";
+    case ErrorKind::parse_error:
+      return "parse";
+    case ErrorKind::bad_input:
+      return "bad input";
+  }
+  return "unknown";
+}
+
+}  // namespace a2asim

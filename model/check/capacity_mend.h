@@ -1,0 +1,48 @@
+// What to change so that no batch exceeds the cap any more, FlashInfer's or a static one. Every mend is tried: the
+// deployment is resolved and judged again with it, and only what cures is offered.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/check/check.h"
+#include "model/engines/sglang/deployment.h"
+
+namespace a2asim {
+
+// One flag or variable with its new value, as a person would write it.
+struct MendSetting {
+  std::string name;
+  std::vector<std::int64_t> values;  // one, or a list for --cuda-graph-bs
+  std::string now;                   // in words
+  bool is_given = true;              // the command or the environment sets it
+  bool raises = false;
+};
+
+// Settings that cure together; none of them can be left out.
+struct CapacityMend {
+  std::vector<MendSetting> settings;
+  double change = 0;  // how far the numbers move, as the logarithm of their ratios
+};
+
+enum class CapacityTrouble : std::uint8_t {
+  errors,     // what the command itself admits, or what does not start because of it
+  any_notes,  // also what follows from limits that the command leaves open
+};
+
+// The smallest change first. `report` is what judge_deployment said of the deployment as it is. Of a flag, the most
+// that cures is offered: one more token or request a rank would exceed the cap again.
+std::vector<CapacityMend> capacity_mends(const Deployment& deployment, const CheckReport& report,
+                                         CapacityTrouble trouble);
+
+// "set VARIABLE to 256 or more (the cap is 255 now), or lower --chunked-prefill-size to 510 (now 512 / dp_size 2 = 256
+// a rank)"
+std::string text(std::span<const CapacityMend> mends);
+
+// The variable alone, untried: `needed_tokens` is what a rank wants.
+MendSetting raise_cap_variable(const Deployment& deployment, std::int64_t needed_tokens);
+
+}  // namespace a2asim

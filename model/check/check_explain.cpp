@@ -1,0 +1,320 @@
+#include "model/check/check_explain.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <span>
+
+#include "model/engines/sglang/cap_variable.h"
+#include "model/check/capacity_mend.h"
+
+namespace a2asim {
+namespace {
+
+std::string_view unit(Phase phase) { return phase == Phase::prefill ? "tokens" : "requests"; }
+
+std::string counts_text(const TroubledBatch& batch) {
+  std::vector<std::string> words;
+  for (const RankBatch& rank : batch.batches) words.push_back(fmt::format("{}", rank.count));
+  return fold_ranks(words);
+}
+
+std::string r_text(const TroubledBatch& batch) {
+  std::vector<std::string> words;
+  for (const RankDecision& rank : batch.decisions) {
+    if (rank.raised && !rank.exceeds_cap) words.push_back(std::string(name(rank.raised->kind)));
+    else words.push_back(fmt::format("{}", rank.sizing.runtime_max_tokens_per_rank));
+  }
+  return fold_ranks(words);
+}
+
+// The chain from the flags to the predicate, the same for every rank.
+std::vector<std::string> gather_chain(const Deployment& deployment) {
+  std::vector<std::string> chain;
+  const bool dp = deployment.args.enable_dp_attention;
+  chain.push_back(fmt::format("require_mlp_tp_gather is {}: {}", deployment.require_mlp_tp_gather,
+                              explain(deployment.generation->gather, deployment.gather_inputs)));
+  if (deployment.skip_all_gather)
+    chain.push_back("SGLANG_SCHEDULER_SKIP_ALL_GATHER is set: the scheduler exchanges nothing");
+  else if (dp && !deployment.require_mlp_tp_gather)
+    chain.push_back("so the scheduler leaves every rank a one-entry list with its own count (the collapse)");
+  else if (dp)
+    chain.push_back("so every rank knows the counts of all ranks");
+  return chain;
+}
+
+std::string rank_line(const TroubledBatch& batch, std::size_t rank) {
+  const RankDecision& decision = batch.decisions[rank];
+  const std::int64_t count = batch.batches[rank].count;
+  std::string_view what = unit(batch.phase);
+  if (count == 1) what.remove_suffix(1);  // the s
+  const std::string where = fmt::format("DP rank {}: {} {}", rank, count, what);
+  if (decision.raised && !decision.exceeds_cap)
+    return fmt::format("{} -> raises {}: {}", where, name(decision.raised->kind), decision.raised->message);
+  const std::string_view branch = decision.sizing.branch == SizingBranch::static_cap
+                                      ? "the static cap max_num_tokens"
+                                      : text(decision.sizing.branch);
+  if (decision.replay)
+    return fmt::format("{} -> replays bucket {} (baked at capture: {}) -> R = {}", where, decision.bucket, branch,
+                       decision.sizing.runtime_max_tokens_per_rank);
+  const std::string dummy = decision.sizing.has_dummy_token ? ", a dummy row" : "";
+  return fmt::format("{} -> eager, {} rows{}; {} -> R = {}", where, decision.rows, dummy, branch,
+                     decision.sizing.runtime_max_tokens_per_rank);
+}
+
+using Outcome = std::pair<std::int64_t, bool>;  // R, and whether the rank raised
+Outcome outcome_of(const RankDecision& decision) {
+  return {decision.sizing.runtime_max_tokens_per_rank, decision.raised.has_value()};
+}
+
+// One line for each distinct outcome, the first rank that has it; what is cut is counted.
+void add_rank_lines(const TroubledBatch& batch, std::vector<std::string>& chain) {
+  constexpr std::size_t kOutcomes = 4;
+  std::vector<Outcome> seen;
+  std::vector<std::int64_t> others;  // R of ranks whose outcome has no line
+  for (std::size_t rank = 0; rank < batch.decisions.size(); ++rank) {
+    const Outcome outcome = outcome_of(batch.decisions[rank]);
+    if (std::find(seen.begin(), seen.end(), outcome) != seen.end()) continue;
+    if (seen.size() == kOutcomes) {
+      others.push_back(outcome.first);
+      continue;
+    }
+    seen.push_back(outcome);
+    const auto alike = std::count_if(batch.decisions.begin(), batch.decisions.end(),
+                                     [&](const RankDecision& other) { return outcome_of(other) == outcome; });
+    chain.push_back(rank_line(batch, rank) + (alike > 1 ? fmt::format(", as on {} more", alike - 1) : ""));
+  }
+  if (others.empty()) return;
+  const auto [least, most] = std::minmax_element(others.begin(), others.end());
+  chain.push_back(fmt::format("{} more DP {} to other R, {}", others.size(),
+                              others.size() == 1 ? "rank comes" : "ranks come",
+                              *least == *most ? std::to_string(*least) : fmt::format("from {} to {}", *least, *most)));
+}
+
+bool is_collapsed(const Deployment& deployment) {
+  return deployment.args.enable_dp_attention && !deployment.require_mlp_tp_gather;
+}
+
+bool any_replay(const TroubledBatch& batch) {
+  return std::any_of(batch.decisions.begin(), batch.decisions.end(), [](const RankDecision& d) { return d.replay; });
+}
+
+bool graphs_alone_disagree(const Deployment& deployment, const TroubledBatch& batch) {
+  return any_replay(batch) && deployment.generation->date >= "2026-06-28";  // #29461: eager uses the cap
+}
+
+std::string fix_disagreement(const Deployment& deployment, const TroubledBatch& batch) {
+  if (deployment.rule) return "make the rule depend only on what every rank knows alike (see the differing views above)";
+  if (deployment.skip_all_gather) return "unset SGLANG_SCHEDULER_SKIP_ALL_GATHER (now set) so that the counts are exchanged";
+  if (!is_collapsed(deployment)) return "use one version and one set of flags on all ranks";
+  std::string fix = fmt::format(
+      "leave out --enable-dp-lm-head, or --moe-dense-tp-size (now {}): then all counts are known; or use SGLang with #30450 "
+      "(2026-07-08) or newer",
+      deployment.args.moe_dense_tp_size.value_or(0));
+  if (graphs_alone_disagree(deployment, batch)) fix += "; or --disable-cuda-graph";
+  return fix;
+}
+
+std::string fix_cap_variable(const Deployment& deployment, std::int64_t needed_tokens) {
+  const CapacityMend raise{{raise_cap_variable(deployment, needed_tokens)}};
+  return text(std::span(&raise, 1));
+}
+
+bool capture_exceeds_cap(const Deployment& deployment) {
+  return std::any_of(deployment.baked.begin(), deployment.baked.end(), [&](const std::vector<SizingDecision>& ranks) {
+    return ranks.front().runtime_max_tokens_per_rank > deployment.max_num_tokens;
+  });
+}
+
+std::string severity_note(const TroubledBatch& batch) {
+  return batch.limits_are_explicit ? "" : " (the command leaves this limit open)";
+}
+
+}  // namespace
+
+std::string fold_ranks(const std::vector<std::string>& per_rank) {
+  std::string out;
+  for (std::size_t i = 0; i < per_rank.size();) {
+    std::size_t end = i;
+    while (end < per_rank.size() && per_rank[end] == per_rank[i]) ++end;
+    if (!out.empty()) out += ", ";
+    out += end - i > 3 ? fmt::format("{} x{}", per_rank[i], end - i)
+                       : fmt::format("{}", fmt::join(per_rank.begin() + static_cast<std::ptrdiff_t>(i),
+                                                     per_rank.begin() + static_cast<std::ptrdiff_t>(end), ", "));
+    i = end;
+  }
+  return "[" + out + "]";
+}
+
+CheckWitness to_witness(const TroubledBatch& batch) {
+  CheckWitness witness;
+  for (std::size_t rank = 0; rank < batch.batches.size(); ++rank) {
+    const RankDecision& decision = batch.decisions[rank];
+    witness.tokens_per_dp_rank.push_back(batch.batches[rank].count);
+    witness.modes.emplace_back(name(decision.mode));
+    witness.runtime_max_tokens_per_rank.push_back(
+        decision.raised && !decision.exceeds_cap
+            ? std::nullopt
+            : std::optional(decision.sizing.runtime_max_tokens_per_rank));
+    witness.paths.emplace_back(decision.replay ? "graph" : "eager");
+  }
+  return witness;
+}
+
+CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBatch& batch) {
+  CheckFinding finding;
+  finding.id = name(FindingKind::geometry_disagreement);
+  finding.severity = Severity::error;
+  finding.phase = batch.phase;
+  finding.message = fmt::format("ranks derive different runtime_max_tokens_per_rank {} from {} {}", r_text(batch),
+                                unit(batch.phase), counts_text(batch));
+  const bool raises = std::any_of(batch.decisions.begin(), batch.decisions.end(),
+                                  [](const RankDecision& d) { return d.raised && !d.exceeds_cap; });
+  if (raises)
+    finding.consequence = "hang: some ranks raise, the others wait in the all-to-all until its time-out";
+  else if (any_replay(batch))
+    finding.consequence =
+        "no error at replay: payloads land in wrong slots; illegal memory access far from the cause, NaN, or garbage";
+  else
+    finding.consequence = "no error and no hang: payloads land in wrong slots; the model answers NaN or fluent nonsense";
+  finding.chain = gather_chain(deployment);
+  add_rank_lines(batch, finding.chain);
+  finding.fix = fix_disagreement(deployment, batch);
+  finding.witness = to_witness(batch);
+  return finding;
+}
+
+CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledBatch& batch,
+                                   std::int64_t needed_tokens) {
+  CheckFinding finding;
+  finding.id = name(FindingKind::over_capacity);
+  finding.severity = batch.limits_are_explicit ? Severity::error : Severity::note;
+  finding.phase = batch.phase;
+  std::int64_t r = 0;
+  std::size_t over = 0;
+  for (const RankDecision& decision : batch.decisions) {
+    r = std::max(r, decision.sizing.runtime_max_tokens_per_rank);
+    over += decision.exceeds_cap ? 1 : 0;
+  }
+  finding.message = fmt::format("R = {} exceeds the cap max_num_tokens = {} from {} {}{}; it may grow to {}", r,
+                                deployment.max_num_tokens, unit(batch.phase), counts_text(batch), severity_note(batch),
+                                needed_tokens);
+  finding.consequence = over == batch.decisions.size()
+                            ? "assertion on every rank: the server stops with that batch"
+                            : "assertion on some ranks only: the others hang in the all-to-all";
+  if (capture_exceeds_cap(deployment))
+    finding.consequence += "; a graph bucket is above the cap too, so that capture already fails at the start";
+  finding.chain = gather_chain(deployment);
+  finding.chain.push_back(fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens,
+                                      deployment.max_num_tokens_source));
+  add_rank_lines(batch, finding.chain);
+  finding.needed_tokens_per_rank = needed_tokens;
+  finding.fix = fix_cap_variable(deployment, needed_tokens);
+  finding.witness = to_witness(batch);
+  return finding;
+}
+
+CheckFinding explain_silent_overflow(const Deployment& deployment, const TroubledBatch& batch,
+                                     std::int64_t needed_tokens) {
+  CheckFinding finding = explain_over_capacity(deployment, batch, needed_tokens);
+  const auto worst = std::max_element(
+      batch.decisions.begin(), batch.decisions.end(), [](const RankDecision& a, const RankDecision& b) {
+        return a.rows - a.sizing.runtime_max_tokens_per_rank < b.rows - b.sizing.runtime_max_tokens_per_rank;
+      });
+  finding.message = fmt::format("{} rows on a rank exceed R = {} (cap {}) from {} {}{}; rows may grow to {}", worst->rows,
+                                worst->sizing.runtime_max_tokens_per_rank, deployment.max_num_tokens, unit(batch.phase),
+                                counts_text(batch), severity_note(batch), needed_tokens);
+  finding.consequence =
+      "nothing checks it: rows run into the neighbour's slots; garbage, or an illegal memory access past the workspace";
+  return finding;
+}
+
+CheckFinding explain_capture(const Deployment& deployment, const TroubledBatch& batch) {
+  CheckFinding finding;
+  finding.id = name(FindingKind::over_capacity);
+  finding.severity = Severity::error;
+  finding.phase = batch.phase;
+  const RankDecision& first = batch.decisions.front();
+  const std::int64_t r = first.sizing.runtime_max_tokens_per_rank;
+  const std::int64_t width = deployment.num_tokens_per_bs;
+  const std::string bucket =
+      fmt::format("the graph bucket {}{}", batch.batches.front().count,
+                  width > 1 ? fmt::format(" x {} tokens", width) : "");
+  if (r > deployment.max_num_tokens) {
+    finding.message = fmt::format("{} needs R = {}, above the cap max_num_tokens = {}: it is captured at the start, "
+                                  "whatever the request limit",
+                                  bucket, r, deployment.max_num_tokens);
+    finding.consequence = "assertion while graphs are captured: the server stops before any request";
+  } else {
+    finding.message =
+        fmt::format("{} has {} rows, above R = {}: it is captured at the start, whatever the request limit", bucket,
+                    first.rows, r);
+    finding.consequence = "nothing checks it: rows run into the neighbour's slots, or past the workspace";
+  }
+  finding.chain = gather_chain(deployment);
+  finding.chain.push_back(
+      fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens, deployment.max_num_tokens_source));
+  add_rank_lines(batch, finding.chain);
+  finding.needed_tokens_per_rank = deployment.capture_bs.back() * width / deployment.topology.attn_tp_size;
+  finding.fix = fix_cap_variable(deployment, finding.needed_tokens_per_rank);
+  finding.witness = to_witness(batch);
+  return finding;
+}
+
+CheckFinding explain_draft(const Deployment& deployment, const PhaseOutcome& draft) {
+  const std::int64_t needed = draft.largest_tokens_per_rank;
+  CheckFinding finding = draft.over_cap ? explain_over_capacity(deployment, *draft.over_cap, needed)
+                                        : explain_silent_overflow(deployment, *draft.silent_overflow, needed);
+  finding.message = fmt::format("a draft step ({} tokens a request, the eagle topk): {}",
+                                deployment.draft_tokens_per_request, finding.message);
+  if (!deployment.draft_is_explicit)
+    finding.chain.push_back("the draft model, its steps or its topk are not settled by the command");
+  return finding;
+}
+
+CheckFinding explain_rejection(const Rejection& rejection) {
+  CheckFinding finding;
+  finding.id = "rejected";
+  finding.severity = Severity::error;
+  finding.phase = Phase::start;
+  const std::string_view when = rejection.where == "start" ? "the engine refuses to start" : "every forward fails";
+  finding.message = fmt::format("{}: {}: {}{}{}", when, rejection.handler, name(rejection.error.kind),
+                                rejection.error.message.empty() ? "" : ": ", rejection.error.message);
+  finding.consequence = rejection.where == "start" ? "the server stops while it starts" : "the server stops at its first request";
+  finding.fix = rejection.fix;
+  return finding;
+}
+
+CheckFinding explain_every_forward(const Deployment& deployment, const TroubledBatch& batch) {
+  const auto raised = std::find_if(batch.decisions.begin(), batch.decisions.end(),
+                                   [](const RankDecision& d) { return d.raised.has_value(); });
+  const Error error = raised == batch.decisions.end() ? Error{} : *raised->raised;
+  const std::string_view kind = batch.phase == Phase::prefill ? "prefill" : "decode";
+  CheckFinding finding = explain_rejection(
+      Rejection{"first_forward", fmt::format("every {} forward", kind), error,
+                deployment.skip_all_gather
+                    ? "unset SGLANG_SCHEDULER_SKIP_ALL_GATHER (now set): this backend needs the counts of all ranks"
+                    : "see the assertion's own text"});
+  finding.phase = batch.phase;
+  finding.chain = gather_chain(deployment);
+  add_rank_lines(batch, finding.chain);
+  finding.witness = to_witness(batch);
+  return finding;
+}
+
+CheckFinding explain_waste(const Deployment& deployment, Phase phase, std::int64_t r, std::int64_t rows) {
+  CheckFinding finding;
+  finding.id = name(FindingKind::wasted);
+  finding.severity = Severity::note;
+  finding.phase = phase;
+  finding.waste = {r * deployment.topology.ep_size, rows * deployment.topology.ep_size};
+  finding.message = fmt::format("R = {} while a rank has {} rows: {} slots are computed per rank where {} are needed", r, rows,
+                                finding.waste->computed, finding.waste->needed);
+  finding.consequence = "right results, but experts run over padding slots";
+  finding.fix = fmt::format("SGLang with #30450 or newer sizes by the batch; or lower {} towards the largest batch (now {})",
+                            kCapVariable, deployment.max_num_tokens);
+  return finding;
+}
+
+}  // namespace a2asim

@@ -1,0 +1,282 @@
+#include "model/check/check_search.h"
+
+#include <algorithm>
+#include <set>
+
+namespace a2asim {
+namespace {
+
+std::int64_t total(const BatchPattern& pattern, std::int64_t ranks) {
+  return pattern.first.count + pattern.others.count * (ranks - 1);
+}
+
+class Patterns {
+ public:
+  explicit Patterns(const Deployment& deployment)
+      : deployment_(deployment), ranks_(deployment.topology.attn_dp_size) {}
+
+  std::vector<BatchPattern> decode() const {
+    const ForwardMode mode = deployment_.speculates ? ForwardMode::target_verify : ForwardMode::decode;
+    std::vector<BatchPattern> patterns;
+    for (const std::int64_t first : decode_counts())
+      for (const std::int64_t others : others_beside(first, deployment_.requests_per_dp_rank.value))
+        patterns.push_back({{mode, first}, {mode, others}});
+    return patterns;
+  }
+
+  // Steps of the draft model. Peers do not matter to the cap, which is all that they are searched for.
+  std::vector<BatchPattern> draft() const {
+    Counts counts = {1};
+    add_around(counts, deployment_.max_num_tokens / deployment_.draft_tokens_per_request);
+    add_around(counts, deployment_.requests_per_dp_rank.value);
+    std::vector<BatchPattern> patterns;
+    for (const std::int64_t first : within(counts, deployment_.requests_per_dp_rank.value))
+      patterns.push_back({{ForwardMode::decode, first}, {ForwardMode::decode, 0}});
+    return patterns;
+  }
+
+  std::vector<BatchPattern> prefill() const {
+    std::vector<BatchPattern> patterns;
+    for (const std::int64_t first : prefill_counts()) {
+      for (const std::int64_t others : others_beside(first, deployment_.prefill_tokens.value))
+        patterns.push_back({{ForwardMode::extend, first}, {ForwardMode::extend, others}});
+      // Peers that decode while one rank prefills: their counts ride in the same step. A speculative worker keeps such
+      // ranks idle instead.
+      if (ranks_ < 2 || !deployment_.decode_reachable || deployment_.speculates || first == 0) continue;
+      for (const std::int64_t others : within(eager_counts(), deployment_.requests_per_dp_rank.value))
+        patterns.push_back({{ForwardMode::extend, first}, {ForwardMode::decode, others}});
+    }
+    return patterns;
+  }
+
+ private:
+  using Counts = std::set<std::int64_t>;
+
+  // Both sides of every number at which a decision can change, within 0..limit.
+  static void add_around(Counts& counts, std::int64_t value) {
+    for (std::int64_t delta = -1; delta <= 2; ++delta) counts.insert(value + delta);
+  }
+  static Counts within(const Counts& counts, std::int64_t limit) {
+    Counts kept;
+    for (const std::int64_t count : counts)
+      if (count >= 0 && count <= limit) kept.insert(count);
+    return kept;
+  }
+
+  Counts decode_counts() const {
+    Counts counts = eager_counts();
+    // A list without padding may hold every size up to the limit: then the buckets between are alike, and the first and
+    // the last ones show what there is to see.
+    constexpr std::size_t kEnds = 256;
+    const std::vector<std::int64_t>& buckets = deployment_.capture_bs;
+    for (std::size_t i = 0; i < buckets.size(); ++i)
+      if (i < kEnds || i + kEnds >= buckets.size()) add_around(counts, buckets[i]);
+    return within(counts, deployment_.requests_per_dp_rank.value);
+  }
+
+  // Requests at which an eager decode step may change.
+  Counts eager_counts() const {
+    const std::int64_t width = deployment_.num_tokens_per_bs;
+    Counts counts = {0, 1, 2, 3};
+    add_around(counts, deployment_.requests_per_dp_rank.value);
+    add_around(counts, deployment_.max_num_tokens / width);
+    add_around(counts, deployment_.max_num_tokens / width * deployment_.topology.attn_tp_size);
+    return counts;
+  }
+
+  Counts prefill_counts() const {
+    Counts counts = {0, 1, 2, 3};
+    add_around(counts, deployment_.prefill_tokens.value);
+    add_around(counts, deployment_.max_num_tokens);
+    add_around(counts, deployment_.max_num_tokens * deployment_.topology.attn_tp_size);
+    counts.insert((deployment_.max_num_tokens + 1) * deployment_.topology.attn_tp_size);
+    return within(counts, deployment_.prefill_tokens.value);
+  }
+
+  // What the other ranks may have beside a rank with `first`.
+  Counts others_beside(std::int64_t first, std::int64_t limit) const {
+    Counts counts = {0, 1, 2, 3, first - 1, first, limit};
+    if (!deployment_.capture_bs.empty()) {
+      counts.insert(deployment_.capture_bs.front());
+      counts.insert(deployment_.capture_bs.back());
+      counts.insert(deployment_.capture_bs.back() + 1);
+    }
+    return ranks_ > 1 ? within(counts, limit) : Counts{0};
+  }
+
+  const Deployment& deployment_;
+  std::int64_t ranks_;
+};
+
+class Search {
+ public:
+  explicit Search(const Deployment& deployment)
+      : deployment_(deployment), decider_(deployment), ranks_(deployment.topology.attn_dp_size) {}
+
+  SearchResult run() {
+    try_all(decode_patterns(deployment_), false);
+    try_all(prefill_patterns(deployment_), true);
+    if (deployment_.graph_max_bs.is_explicit) try_capture();
+    if (draft_is_wider()) try_draft();
+    return std::move(result_);
+  }
+
+ private:
+  void try_all(std::vector<BatchPattern> patterns, bool prefill) {
+    std::stable_sort(patterns.begin(), patterns.end(), [this](const BatchPattern& a, const BatchPattern& b) {
+      return total(a, ranks_) < total(b, ranks_);
+    });
+    std::vector<RankBatch> batches(static_cast<std::size_t>(ranks_));
+    for (const BatchPattern& pattern : patterns) {
+      if (total(pattern, ranks_) == 0) continue;
+      std::fill(batches.begin(), batches.end(), pattern.others);
+      batches.front() = pattern.first;
+      judge(batches, prefill);
+      if (!deployment_.rule || ranks_ < 2 || pattern.first == pattern.others) continue;
+      std::swap(batches.front(), batches.back());  // a rule of the user's own may treat ranks unequally
+      judge(batches, prefill);
+    }
+  }
+
+  // Every bucket is captured, whatever the request limit: the pool of a rank holds at least what capture_bs assumes.
+  // Nothing is scheduled for that, so the batch is put together here.
+  void try_capture() {
+    const auto dp_ranks = static_cast<std::size_t>(ranks_);
+    const auto stride = static_cast<std::size_t>(deployment_.topology.attn_tp_size * deployment_.topology.attn_cp_size);
+    RankDecision captured;
+    captured.participates = captured.replay = true;
+    captured.mode = deployment_.speculates ? ForwardMode::target_verify : ForwardMode::decode;
+    for (std::size_t i = 0; i < deployment_.capture_bs.size(); ++i) {
+      captured.bucket = deployment_.capture_bs[i];
+      captured.rows = captured.bucket * deployment_.num_tokens_per_bs / deployment_.topology.attn_tp_size;
+      captured.sizing = deployment_.baked_at(i, 0);
+      const std::int64_t r = captured.sizing.runtime_max_tokens_per_rank;
+      captured.exceeds_cap = r > deployment_.max_num_tokens;
+      if (!captured.exceeds_cap && captured.rows <= r) continue;
+      result_.capture = TroubledBatch{phase_of(false, true),
+                                      std::vector(dp_ranks, RankBatch{captured.mode, captured.bucket}),
+                                      std::vector(dp_ranks, captured), true};
+      for (std::size_t rank = 0; rank < dp_ranks; ++rank)
+        result_.capture->decisions[rank].sizing = deployment_.baked_at(i, rank * stride);
+      return;
+    }
+  }
+
+  bool draft_is_wider() const {
+    return deployment_.decode_reachable && deployment_.drafts && deployment_.draft_backend == "flashinfer" &&
+           deployment_.draft_tokens_per_request > deployment_.num_tokens_per_bs;
+  }
+
+  // Without graphs: the draft model has its own, whose buckets ask for no less.
+  void try_draft() {
+    PhaseOutcome& outcome = result_.draft;
+    for (const BatchPattern& pattern : Patterns(deployment_).draft()) {
+      std::vector<RankBatch> batches(static_cast<std::size_t>(ranks_), pattern.others);
+      batches.front() = pattern.first;
+      const std::span<const RankDecision> decisions = decider_.decide(batches, GraphChoice::eager);
+      bool over_cap = false, overflow = false;
+      for (const RankDecision& decision : decisions) {
+        if (!decision.participates) continue;
+        const std::int64_t r = decision.sizing.runtime_max_tokens_per_rank;
+        over_cap |= decision.exceeds_cap;
+        overflow |= decision.rows > r;
+        outcome.largest_tokens_per_rank = std::max({outcome.largest_tokens_per_rank, r, decision.rows});
+      }
+      const std::size_t stride = decisions.size() / batches.size();
+      if (over_cap) keep(outcome.over_cap, Phase::verify, batches, decisions, stride);
+      else if (overflow) keep(outcome.silent_overflow, Phase::verify, batches, decisions, stride);
+    }
+  }
+
+  Phase phase_of(bool prefill, bool any_replay) const {
+    if (prefill) return Phase::prefill;
+    if (deployment_.speculates) return Phase::verify;
+    return any_replay ? Phase::graph_decode : Phase::eager_decode;
+  }
+
+  bool limits_are_explicit(const std::vector<RankBatch>& batches) const {
+    const auto fits = [this](const RankBatch& batch) {
+      const bool extends = batch.mode == ForwardMode::extend;
+      const Limit& limit = extends ? deployment_.prefill_tokens : deployment_.requests_per_dp_rank;
+      const bool drafts = batch.mode == ForwardMode::decode && deployment_.speculates;
+      if (drafts && !deployment_.draft_is_explicit) return false;
+      const bool captured = drafts && deployment_.graph_max_bs.is_explicit && !deployment_.capture_bs.empty() &&
+                            batch.count <= deployment_.capture_bs.back();  // before any request
+      return batch.count <= 1 || limit.is_explicit || captured;
+    };
+    return std::all_of(batches.begin(), batches.end(), fits);
+  }
+
+  void keep(std::optional<TroubledBatch>& place, Phase phase, const std::vector<RankBatch>& batches,
+            std::span<const RankDecision> decisions, std::size_t stride) const {
+    const bool is_explicit = limits_are_explicit(batches);
+    if (place && (place->limits_are_explicit || !is_explicit)) return;  // the first is a smallest one
+    TroubledBatch troubled{phase, batches, {}, is_explicit};
+    for (std::size_t rank = 0; rank < batches.size(); ++rank) troubled.decisions.push_back(decisions[rank * stride]);
+    place = std::move(troubled);
+  }
+
+  void judge(const std::vector<RankBatch>& batches, bool prefill) {
+    const std::span<const RankDecision> decisions = decider_.decide(batches);
+    const std::size_t stride = decisions.size() / batches.size();
+    bool any_replay = false, over_cap = false, overflow = false, differs = false;
+    std::size_t raised = 0, taking_part = 0;
+    std::int64_t largest = 0, rows = 0;
+    std::optional<std::int64_t> r;
+    for (const RankDecision& decision : decisions) {
+      if (!decision.participates || decision.sizing.branch == SizingBranch::allgather_prefill) continue;
+      ++taking_part;
+      any_replay |= decision.replay;
+      const std::int64_t own_r = decision.sizing.runtime_max_tokens_per_rank;
+      over_cap |= decision.exceeds_cap;
+      if (decision.raised && !decision.exceeds_cap) {
+        ++raised;
+        continue;
+      }
+      differs |= r.has_value() && *r != own_r;
+      r = own_r;
+      rows = std::max(rows, decision.rows);
+      largest = std::max({largest, own_r, decision.rows});
+      overflow |= decision.rows > own_r;
+    }
+    SearchResult::Kind& kind = prefill ? result_.prefill : result_.decode;
+    ++kind.tried;
+    const Phase phase = phase_of(prefill, any_replay);
+    PhaseOutcome& outcome = result_.at(phase);
+    ++outcome.tried;
+    if (taking_part > 0 && raised == taking_part) {
+      kind.first_raises |= kind.tried == 1;
+      keep(kind.raises, phase, batches, decisions, stride);
+      return;
+    }
+    if (taking_part == 0) return;
+    if (outcome.least_rows == 0) {
+      outcome.least_wasted_r = r.value_or(0);
+      outcome.least_rows = rows;
+    }
+    outcome.largest_tokens_per_rank = std::max(outcome.largest_tokens_per_rank, largest);
+    kind.over_cap += over_cap ? 1 : 0;
+    if (differs || raised > 0) keep(outcome.disagrees, phase, batches, decisions, stride);
+    if (over_cap) keep(outcome.over_cap, phase, batches, decisions, stride);
+    if (overflow && !over_cap && !differs) keep(outcome.silent_overflow, phase, batches, decisions, stride);
+  }
+
+  const Deployment& deployment_;
+  Decider decider_;
+  std::int64_t ranks_;
+  SearchResult result_;
+};
+
+}  // namespace
+
+std::vector<BatchPattern> decode_patterns(const Deployment& deployment) {
+  return deployment.decode_reachable ? Patterns(deployment).decode() : std::vector<BatchPattern>{};
+}
+
+std::vector<BatchPattern> prefill_patterns(const Deployment& deployment) {
+  return deployment.prefill_reachable ? Patterns(deployment).prefill() : std::vector<BatchPattern>{};
+}
+
+SearchResult search_batches(const Deployment& deployment) { return Search(deployment).run(); }
+
+}  // namespace a2asim

@@ -1,0 +1,80 @@
+// What SGLang does with its arguments before anything runs: what it rewrites, and what it refuses.
+//
+// SGLang: ServerArgs._handle_dwdp, _handle_data_parallelism, _handle_context_parallelism, _handle_moe_kernel_config,
+// _handle_a2a_moe and _validate_cutedsl_a2a_token_budget (python/sglang/srt/server_args.py, from July 2026
+// arg_groups/parallel_hook.py and arg_groups/moe_hook.py). They run in this order, and each sees what the one before it
+// wrote.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/launch/environment.h"
+#include "model/base/note.h"
+#include "model/base/result.h"
+#include "model/engines/sglang/start/server_args.h"
+
+namespace a2asim {
+
+// When SGLANG_MOE_NVFP4_DISPATCH is turned on for the flashinfer backend, if it is not set.
+enum class Nvfp4Dispatch : std::uint8_t { always, fp4_quantization };
+
+// What must fit into env x ep_size before flashinfer_cutedsl may run on the flashinfer backend.
+enum class CutedslBudget : std::uint8_t { none, max_prefill_tokens, largest_forward };
+
+// The start-up rules of one SGLang version. Lists hold words with one blank between them.
+struct StartRules {
+  std::string_view generation;          // "pr14668", ..
+  ServerArgsVersion flags;              // whose option list it uses; the nearest one for the commits between
+  std::string_view ep_size_is_tp_size;  // backends that spread the experts over all of tp_size
+  bool ep_size_comes_first;             // written before the flashinfer backend is checked (January, and from July)
+  bool flashinfer_needs_dp_attention;   // and dp_size == tp_size
+  std::string_view flashinfer_runners;
+  Nvfp4Dispatch nvfp4_dispatch;
+  CutedslBudget cutedsl_budget;
+  std::string_view mori_message;       // empty: no mori backend yet
+  bool deepep_cutedsl_is_low_latency;  // deepep with flashinfer_cutedsl: auto becomes low_latency, normal is refused
+  bool has_deepep_v2;
+};
+
+std::span<const StartRules> all_start_rules();  // oldest first
+const StartRules* find_start_rules(std::string_view generation);
+const StartRules& start_rules(ServerArgsVersion version);  // of the generation that the option list was taken from
+
+struct HandlerError {
+  std::string_view handler;  // "_handle_a2a_moe"
+  Error error;
+  bool operator==(const HandlerError&) const = default;
+};
+
+// Arguments and environment as the handlers leave them; when one raises, as they were at that moment.
+struct StartOutcome {
+  ServerArgs args;
+  Environment env;
+  std::optional<HandlerError> error;
+  std::vector<Note> notes;  // what a handler overwrote although the command says otherwise
+};
+
+// _handle_data_parallelism, then _handle_a2a_moe unless the first raised. chunked_prefill_size is expected to be
+// resolved (SGLang takes it from the GPU's memory when it is not given); where it is None it stays None and the checks
+// against it are left out.
+StartOutcome run_start_handlers(const StartRules& rules, ServerArgs args, Environment env);
+
+// As above, with _handle_dwdp before and _handle_context_parallelism and _handle_moe_kernel_config between the two: the
+// start-up of a real server.
+StartOutcome start_up(const StartRules& rules, ServerArgs args, Environment env);
+
+// The convenient form of start_up: arguments and environment, or why SGLang refuses to start.
+Result<ServerArgs> apply_start_rules(ServerArgsVersion version, ServerArgs args, Environment& env);
+
+// SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK (default 1024 here) x ep_size must cover the largest forward that
+// flashinfer_cutedsl may see. `decode_graph_tokens` (largest decode bucket x speculative_num_draft_tokens) and
+// `prefill_graph_tokens` are 0 without such graphs. Expects arguments that start_up has passed.
+std::optional<Error> check_cutedsl_token_budget(const StartRules& rules, const ServerArgs& args, const Environment& env,
+                                                std::int64_t decode_graph_tokens, std::int64_t prefill_graph_tokens);
+
+}  // namespace a2asim

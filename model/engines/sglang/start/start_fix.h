@@ -1,0 +1,18 @@
+// What to change in a launch that SGLang refuses while it reads its arguments.
+//
+// Nothing is promised that was not tried: each change is applied to the arguments as they were given, and the start-up
+// rules are run again.
+#pragma once
+
+#include <string>
+
+#include "model/engines/sglang/start/server_args_start.h"
+
+namespace a2asim {
+
+// `refused` is what start_up(rules, given, env) came to, with its error. Alternatives are joined by "; or ", changes
+// that are needed together by ", and "; values name what they are now.
+std::string fix_for_start(const StartRules& rules, const ServerArgs& given, const Environment& env,
+                          const StartOutcome& refused);
+
+}  // namespace a2asim

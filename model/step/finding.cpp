@@ -1,0 +1,84 @@
+#include "model/step/finding.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace a2asim {
+namespace {
+
+constexpr std::array<std::string_view, kFindingKinds> kKindNames = {
+    "geometry_disagreement",  "misplaced",  "stale",        "unwritten",     "torn",
+    "expert_id_out_of_range", "nan_output", "wrong_output", "over_capacity", "receive_overflow",
+    "missing_rank",           "wasted"};
+constexpr std::array<std::string_view, 3> kSeverityNames = {"error", "warning", "note"};
+constexpr std::array<std::string_view, 5> kPhaseNames = {"start", "eager_decode", "graph_decode", "prefill", "verify"};
+constexpr std::array<std::string_view, 6> kOperationNames = {"none",     "decide",  "dispatch",
+                                                             "sanitize", "experts", "combine"};
+
+std::string found_words(const RowEvidence& row) {
+  if (row.found_writer < 0) return "nothing that anybody wrote";
+  std::string what =
+      row.found_token < 0 ? "a padding row" : fmt::format("token {} of rank {}", row.found_token, row.found_source);
+  if (row.found_payload != row.payload) {
+    what += row.found_payload < 0 ? " (an expert output)" : fmt::format(" (payload {})", row.found_payload);
+  }
+  return fmt::format("{} written by rank {} in round {} (step {})", what, row.found_writer, row.found_round,
+                     row.found_step);
+}
+
+std::string describe_row(const Finding& f) {
+  const RowEvidence& row = *f.row;
+  const std::string region = row.payload < 0 ? "combine region" : fmt::format("payload {}", row.payload);
+  const std::string found =
+      f.kind == FindingKind::torn ? "a mixture beginning with " + found_words(row) : found_words(row);
+  return fmt::format(
+      "{}: rank {} looks for token {} of rank {} (round {}) in slice {}, {}, at byte {}; it was written at byte {}; "
+      "found {}{}",
+      name(f.kind), f.rank, row.token, row.source, row.expected_round, row.slice, region, row.expected_offset,
+      row.written_offset, found, row.race ? "; two ranks raced for these bytes" : "");
+}
+
+std::string describe_numbers(const Finding& f) {
+  switch (f.kind) {
+    case FindingKind::geometry_disagreement:
+      return fmt::format("rank {} has {} {}, rank {} has {}", f.rank,
+                         f.subject.empty() ? "runtime_max_tokens_per_rank" : f.subject, f.value, f.peer, f.limit);
+    case FindingKind::expert_id_out_of_range:
+      return fmt::format("rank {} meets expert id {} of {} experts; hardware makes an illegal memory access of it",
+                         f.rank, f.value, f.limit);
+    case FindingKind::nan_output:
+      return fmt::format("rank {}, token {}: the output is NaN (element {})", f.rank, f.token, f.value);
+    case FindingKind::wrong_output:
+      return fmt::format("rank {}, token {}: the output is finite and wrong (element {})", f.rank, f.token, f.value);
+    case FindingKind::over_capacity:
+      return fmt::format("rank {}: {} {} exceeds {}", f.rank,
+                         f.subject.empty() ? "runtime_max_tokens_per_rank" : f.subject, f.value, f.limit);
+    case FindingKind::receive_overflow:
+      return fmt::format("rank {} sends {} rows{} with runtime_max_tokens_per_rank {}{}", f.rank, f.value,
+                         f.peer < 0 ? "" : fmt::format(" to rank {}", f.peer), f.limit,
+                         f.subject.empty() ? "" : "; " + f.subject);
+    case FindingKind::missing_rank:
+      return fmt::format("rank {} waits for rank {}", f.rank, f.peer);
+    case FindingKind::wasted:
+      return fmt::format("{} of {} row slots a rank are beyond need{}", f.value, f.limit,
+                         f.subject.empty() ? "" : "; " + f.subject);
+    default:
+      return fmt::format("rank {}, token {}", f.rank, f.token);
+  }
+}
+
+}  // namespace
+
+std::string_view name(FindingKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+std::string_view name(Severity severity) { return kSeverityNames[static_cast<std::size_t>(severity)]; }
+std::string_view name(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
+std::string_view name(Operation operation) { return kOperationNames[static_cast<std::size_t>(operation)]; }
+
+std::string describe(const Finding& finding) {
+  if (!finding.message.empty()) return finding.message;
+  if (finding.row) return describe_row(finding);
+  return fmt::format("{}: {}", name(finding.kind), describe_numbers(finding));
+}
+
+}  // namespace a2asim

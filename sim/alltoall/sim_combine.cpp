@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/alltoall/routing.h"
+#include "sim/alltoall/sim_alltoall.h"
+
+namespace a2asim {
+
+Result<void> SimAllToAll::combine(std::span<const std::int64_t> runtime_max,
+                                  std::vector<std::vector<std::byte>>& outputs) {
+  if (auto ok = check_turn(true, "combine"); !ok) return ok;
+  if (runtime_max.size() != ranks_.size()) {
+    return fail(ErrorKind::bad_input,
+                fmt::format("combine: {} sizes for {} ranks; give one a rank", runtime_max.size(), ep_size_));
+  }
+  if (auto ok = refuse_combine(runtime_max); !ok) return ok;
+
+  advance_flags();
+  if (auto ok = exchange_flags(Operation::combine, &WorkspaceLayout::combine_completion_flags); !ok) return ok;
+  is_dispatched_ = false;
+  outputs.resize(ranks_.size());
+  const auto doubtful = has_rows() ? doubtful_slices(runtime_max) : std::array<std::uint64_t, kMaxRanks>{};
+  for (int r = 0; r < ep_size_; ++r) {
+    std::vector<std::byte>& output = outputs[static_cast<std::size_t>(r)];
+    if (!takes_part(r) || !is_numeric()) output.clear();
+    if (!takes_part(r) || !has_rows()) continue;
+    const std::int64_t own = runtime_max[static_cast<std::size_t>(r)];
+    check_combine_reads(r, own, doubtful[static_cast<std::size_t>(r)]);
+    if (is_numeric()) sum_tokens(r, own, output);
+  }
+  return {};
+}
+
+// FlashInfer's host check: the combine region must fit. A rank that became absent since dispatch drops out here too.
+Result<void> SimAllToAll::refuse_combine(std::span<const std::int64_t> runtime_max) {
+  taking_part_ &= ranks_not_absent();
+  for (int r = 0; r < ep_size_; ++r) {
+    const Rank& rank = rank_at(r);
+    const std::int64_t own = runtime_max[static_cast<std::size_t>(r)];
+    const std::int64_t limit_rows =
+        (memory_.slice_bytes(r) - rank.combine_data) / rank.config.combine_bytes_per_token();
+    if (!takes_part(r) || (own >= 0 && own <= limit_rows / ep_size_)) continue;
+    Finding found = finding(FindingKind::over_capacity, Severity::error, Operation::combine, r);
+    found.root = root_;
+    found.value = own;
+    found.limit = rank.config.max_num_tokens;
+    log_.add(std::move(found));
+    taking_part_ &= ~(std::uint64_t{1} << r);
+  }
+  if (taking_part_ != 0) return {};
+  stuck_ = Error{ErrorKind::runtime_error, "combine: no rank takes part (all absent, masked or refusing)"};
+  return tl::unexpected(*stuck_);
+}
+
+// By reader, the slices where its rows are not all as they should be. Slice by slice, because agreeing readers come in
+// the order of a slice's bytes.
+std::array<std::uint64_t, kMaxRanks> SimAllToAll::doubtful_slices(std::span<const std::int64_t> runtime_max) const {
+  std::array<std::uint64_t, kMaxRanks> doubtful = {};
+  for (int d = 0; d < ep_size_; ++d) {
+    std::size_t hint = 0;
+    for (int r = 0; r < ep_size_; ++r) {
+      if (!takes_part(r)) continue;
+      const bool is_right = shadow_of(d).holds(returned_rows(r, d, runtime_max[static_cast<std::size_t>(r)]).run, hint);
+      doubtful[static_cast<std::size_t>(r)] |= static_cast<std::uint64_t>(!is_right) << d;
+    }
+  }
+  return doubtful;
+}
+
+// This rank's rows in every slice.
+void SimAllToAll::check_combine_reads(int r, std::int64_t runtime_max, std::uint64_t doubtful) {
+  for (int d = 0; d < ep_size_; ++d) {
+    const RowCheck check = returned_rows(r, d, runtime_max);
+    traffic_.combine_bytes += check.run.count * check.run.pitch_bytes;
+    if ((doubtful >> d & 1) != 0) inspect_rows(check);
+  }
+}
+
+// Unweighted sum over a token's distinct destinations, one rounding. Reads past a slice's end are not performed: they
+// would give foreign bytes, and give zeros here; check_combine_reads has reported them.
+void SimAllToAll::sum_tokens(int r, std::int64_t runtime_max, std::vector<std::byte>& output) {
+  const Rank& rank = rank_at(r);
+  const std::int64_t pitch = rank.config.combine_bytes_per_token();
+  const std::int64_t begin = rank.combine_data + receive_row(r, 0, runtime_max) * pitch;
+  std::array<const std::byte*, kMaxRanks> base = {};
+  std::array<std::int64_t, kMaxRanks> readable = {};
+  for (int d = 0; d < ep_size_; ++d) {
+    const std::int64_t sent = counters(r, rank.at.send_counters)[d];
+    const std::int64_t rows = std::clamp<std::int64_t>((memory_.slice_bytes(d) - begin) / pitch, 0, sent);
+    readable[static_cast<std::size_t>(d)] = rows;
+    base[static_cast<std::size_t>(d)] = rows == 0 ? nullptr : memory_.at(d, begin, rows * pitch);
+  }
+  output.resize(static_cast<std::size_t>(rank.tokens * pitch));
+  const int top_k = rank.config.top_k;
+  const std::int32_t* targets = memory_.words(r, rank.at.topk_target_ranks, rank.tokens * top_k);
+  const std::int32_t* slots = memory_.words(r, rank.at.topk_send_indices, rank.tokens * top_k);
+  std::array<const std::byte*, kMaxTopK> rows;
+  for (std::int64_t t = 0; t < rank.tokens; ++t) {
+    for (int j = 0; j < top_k; ++j) {
+      const std::int32_t d = targets[t * top_k + j];
+      const std::int32_t slot = slots[t * top_k + j];
+      // A peer with another cap may have written rows over these tables.
+      const bool is_there = d >= 0 && d < ep_size_ && slot >= 0 && slot < readable[static_cast<std::size_t>(d)];
+      rows[static_cast<std::size_t>(j)] =
+          is_there ? base[static_cast<std::size_t>(d)] + slot * pitch : rank.zero_row.data();
+    }
+    rank.kernels.combine(rows.data(), top_k, rank.config.hidden_size, output.data() + t * pitch);
+  }
+}
+
+}  // namespace a2asim

@@ -1,0 +1,206 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "model/alltoall/experts.h"
+#include "model/alltoall/routing.h"
+#include "sim/alltoall/sim_alltoall.h"
+
+namespace a2asim {
+
+Result<void> SimAllToAll::sanitize(std::int32_t invalid_expert_id) {
+  if (auto ok = check_turn(true, "sanitize"); !ok) return ok;
+  for (int r = 0; r < ep_size_; ++r) {
+    const AllToAllConfig& config = rank_at(r).config;
+    const int p = config.expert_id_payload;
+    if (p < 0 || config.payload_bytes_per_token[static_cast<std::size_t>(p)] % 4 != 0) {
+      return fail(ErrorKind::bad_input,
+                  fmt::format("sanitize: rank {} has no payload of int32 expert ids; set expert_id_payload", r));
+    }
+  }
+  for (int r = 0; r < ep_size_; ++r) {
+    if (takes_part(r)) sanitize_rank(r, invalid_expert_id);
+  }
+  return {};
+}
+
+// By this rank's own R and counters: rows at or above the counter, in its own view of the id payload.
+void SimAllToAll::sanitize_rank(int r, std::int32_t invalid_expert_id) {
+  invalid_expert_id_ = invalid_expert_id;
+  if (!has_rows()) return;
+  const Rank& rank = rank_at(r);
+  const auto p = static_cast<std::size_t>(rank.config.expert_id_payload);
+  const std::int64_t pitch = rank.config.payload_bytes_per_token[p];
+  const std::int64_t region = receive_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before[p]);
+  const std::int32_t* received = counters(r, rank.at.recv_counters);
+  runs_.clear();
+  for (int s = 0; s < ep_size_; ++s) {
+    const std::int64_t count = rank.runtime_max - received[s];
+    if (count <= 0) continue;
+    const std::int64_t begin = region + receive_row(s, received[s], rank.runtime_max) * pitch;
+    runs_.push_back({begin, pitch, count, 0, sent_by(r), static_cast<int>(p), RowKind::padding});
+    if (!is_numeric()) continue;
+    std::byte* ids = memory_.at(r, begin, count * pitch);
+    // Byte by byte addresses: a payload in front may have left this one unaligned.
+    for (std::int64_t i = 0; i < count * pitch; i += 4) std::memcpy(ids + i, &invalid_expert_id, 4);
+  }
+  shadow_of(r).write(runs_);
+}
+
+Result<void> SimAllToAll::check_payloads(const Rank& rank, const ExpertPayloads& payloads) const {
+  const AllToAllConfig& config = rank.config;
+  const std::int64_t per_position = 4 * config.top_k;
+  const struct {
+    std::string_view what;
+    int payload;
+    std::int64_t bytes;
+  } wanted[] = {{"hidden states", payloads.hidden_payload, config.combine_bytes_per_token()},
+                {"expert ids", config.expert_id_payload, per_position},
+                {"weights", payloads.weight_payload, per_position}};
+  for (const auto& entry : wanted) {
+    const bool known = entry.payload >= 0 && entry.payload < static_cast<int>(config.payload_bytes_per_token.size());
+    if (known && config.payload_bytes_per_token[static_cast<std::size_t>(entry.payload)] == entry.bytes) continue;
+    return fail(ErrorKind::bad_input,
+                fmt::format("experts: payload {} cannot hold the {}; name one of {} bytes per token", entry.payload,
+                            entry.what, entry.bytes));
+  }
+  return {};
+}
+
+Result<void> SimAllToAll::experts(const ExpertPayloads& payloads) {
+  if (auto ok = check_turn(true, "experts"); !ok) return ok;
+  for (int r = 0; r < ep_size_ && is_numeric(); ++r) {
+    if (auto ok = check_payloads(rank_at(r), payloads); !ok) return ok;
+  }
+  for (int r = 0; r < ep_size_; ++r) {
+    if (takes_part(r)) experts_rank(r, payloads);
+  }
+  return {};
+}
+
+void SimAllToAll::experts_rank(int r, const ExpertPayloads& payloads) {
+  if (!has_rows()) return;
+  check_received(r);
+  if ((geometry_.refuses_combine >> r & 1) != 0) return;  // no room for the output: combine will refuse
+  const Rank& rank = rank_at(r);
+  const std::int64_t pitch = rank.config.combine_bytes_per_token();
+  const std::int32_t* received = counters(r, rank.at.recv_counters);
+  runs_.clear();
+  for (int s = 0; s < ep_size_; ++s) {
+    if (sent_by(s) == Shadow::kNone) continue;  // a masked source: nobody will read this
+    const std::int64_t count = std::min<std::int64_t>(received[s], rank.runtime_max);
+    const std::int64_t begin = rank.combine_data + receive_row(s, 0, rank.runtime_max) * pitch;
+    runs_.push_back({begin, pitch, count, 0, sent_by(s), -1, RowKind::combined});
+  }
+  shadow_of(r).write(runs_);
+  if (is_numeric()) compute_rows(r, payloads);
+}
+
+// Every received row in every payload, against what the senders of this round should have put there.
+void SimAllToAll::check_received(int r) {
+  const Rank& rank = rank_at(r);
+  const int payloads = static_cast<int>(rank.config.payload_bytes_per_token.size());
+  std::size_t hint = 0;
+  for (int p = 0; p < payloads; ++p) {
+    for (int s = 0; s < ep_size_; ++s) {
+      if (sent_by(s) == Shadow::kNone || !is_active(rank, s)) continue;
+      const RowCheck check = received_rows(r, s, p);
+      if (!shadow_of(r).holds(check.run, hint)) inspect_rows(check);
+    }
+  }
+}
+
+void SimAllToAll::report_garbage_id(int r, std::int32_t id) {
+  Finding found = finding(FindingKind::expert_id_out_of_range, Severity::error, Operation::experts, r);
+  found.root = root_;
+  found.value = id;
+  found.limit = rank_at(r).config.num_experts;
+  log_.add(std::move(found));
+}
+
+// The row's own experts in top-k order, without branches on the ids: they are as good as random.
+int SimAllToAll::own_experts(int r, const std::byte* ids, const std::byte* weights, float* factors,
+                             std::int32_t* experts) {
+  const AllToAllConfig& config = rank_at(r).config;
+  const auto first = static_cast<std::uint32_t>(first_expert(r, config.num_experts, ep_size_));
+  const auto own = static_cast<std::uint32_t>(num_local_experts(r, config.num_experts, ep_size_));
+  const auto num_experts = static_cast<std::uint32_t>(config.num_experts);
+  std::array<std::int32_t, kMaxTopK> id;
+  std::array<float, kMaxTopK> weight;
+  std::memcpy(id.data(), ids, static_cast<std::size_t>(4 * config.top_k));
+  std::memcpy(weight.data(), weights, static_cast<std::size_t>(4 * config.top_k));
+  int count = 0;
+  bool all_valid = true;
+  for (int j = 0; j < config.top_k; ++j) {
+    const std::int32_t e = id[static_cast<std::size_t>(j)];
+    all_valid = all_valid && static_cast<std::uint32_t>(e) < num_experts;
+    factors[count] = weight[static_cast<std::size_t>(j)];
+    experts[count] = e;
+    count += static_cast<std::uint32_t>(e) - first < own ? 1 : 0;
+  }
+  if (all_valid) return count;
+  for (int j = 0; j < config.top_k; ++j) {
+    const std::int32_t e = id[static_cast<std::size_t>(j)];
+    if (classify_expert_id(e, first, own, config.num_experts, invalid_expert_id_) == ExpertIdClass::out_of_range) {
+      report_garbage_id(r, e);
+    }
+  }
+  return count;
+}
+
+void SimAllToAll::network_row(const Rank& rank, const std::byte* x, const float* weights, const std::int32_t* experts,
+                              int count, std::byte* output) {
+  const auto hidden = static_cast<std::size_t>(rank.config.hidden_size);
+  scratch_.resize(3 * hidden);
+  const std::span<float> input(scratch_.data(), hidden), result(input.data() + hidden, hidden),
+      sum(result.data() + hidden, hidden);
+  rank.kernels.load(x, rank.config.hidden_size, input.data());
+  std::fill(sum.begin(), sum.end(), 0.0F);
+  for (int e = 0; e < count; ++e) {
+    network_->forward(experts[e], std::span<const float>(input), result);
+    for (std::size_t i = 0; i < hidden; ++i) sum[i] = closed_form_accumulate(sum[i], weights[e], result[i]);
+  }
+  rank.kernels.round(sum.data(), rank.config.hidden_size, output);
+}
+
+void SimAllToAll::compute_rows(int r, const ExpertPayloads& payloads) {
+  const Rank& rank = rank_at(r);
+  const AllToAllConfig& config = rank.config;
+  const std::int32_t* received = counters(r, rank.at.recv_counters);
+  std::array<float, kMaxTopK + 1> factors;
+  std::array<std::int32_t, kMaxTopK + 1> experts;
+  // First row of a source in a payload's region.
+  const auto rows = [&](int payload, int source, std::int64_t count) {
+    const auto p = static_cast<std::size_t>(payload);
+    const std::int64_t pitch = config.payload_bytes_per_token[p];
+    const std::int64_t region = receive_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before[p]);
+    return memory_.at(r, region + receive_row(source, 0, rank.runtime_max) * pitch, count * pitch);
+  };
+  const std::int64_t row_bytes = config.combine_bytes_per_token();
+  for (int s = 0; s < ep_size_; ++s) {
+    const std::int64_t count = std::min<std::int64_t>(received[s], rank.runtime_max);
+    if (count == 0) continue;
+    const std::byte* hidden = rows(payloads.hidden_payload, s, count);
+    const std::byte* ids = rows(config.expert_id_payload, s, count);
+    const std::byte* weights = rows(payloads.weight_payload, s, count);
+    std::byte* output =
+        memory_.at(r, rank.combine_data + receive_row(s, 0, rank.runtime_max) * row_bytes, count * row_bytes);
+    if (network_ == nullptr) {
+      const ExpertRows closed_form{hidden, ids, weights, output, count, config.hidden_size, config.top_k,
+                                   static_cast<std::uint32_t>(first_expert(r, config.num_experts, ep_size_)),
+                                   static_cast<std::uint32_t>(num_local_experts(r, config.num_experts, ep_size_)),
+                                   static_cast<std::uint32_t>(config.num_experts)};
+      if (rank.kernels.experts(closed_form)) continue;  // else again, for who to report
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t at = i * 4 * config.top_k;
+      const int own = own_experts(r, ids + at, weights + at, factors.data(), experts.data());
+      if (network_ != nullptr)
+        network_row(rank, hidden + i * row_bytes, factors.data(), experts.data(), own, output + i * row_bytes);
+    }
+  }
+}
+
+}  // namespace a2asim

@@ -1,0 +1,458 @@
+#include "sim/cluster/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/base/check_invariant.h"
+#include "sim/cluster/cluster_mirror.h"
+#include "sim/alltoall/judge.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::int64_t kMaxMemory_bytes = std::int64_t{8} << 30;  // of all slices at numeric fidelity
+constexpr std::int64_t kFeedForwardInner = 16;
+
+constexpr std::uint64_t bit_of(int rank) { return std::uint64_t{1} << rank; }
+constexpr bool has(std::uint64_t mask, std::size_t rank) { return (mask >> rank & 1) != 0; }
+
+// Numbers only: a digest does not depend on words.
+void add_finding(Digest& digest, const Finding& found) {
+  digest.add(static_cast<std::int64_t>(found.kind));
+  digest.add(static_cast<std::int64_t>(found.severity));
+  digest.add(static_cast<std::int64_t>(found.operation));
+  digest.add(found.root ? static_cast<std::int64_t>(*found.root) : -1);
+  for (const int number : {found.layer, found.rank, found.peer}) digest.add(number);
+  for (const std::int64_t number : {found.token, found.value, found.limit}) digest.add(number);
+  if (!found.row) return;
+  const RowEvidence& row = *found.row;
+  for (const int number : {row.slice, row.source, row.payload, row.found_writer, row.found_source, row.found_payload,
+                           row.found_step, row.race ? 1 : 0})
+    digest.add(number);
+  for (const std::int64_t number : {row.token, row.slot, row.expected_offset, row.written_offset, row.expected_round,
+                                    row.found_token, row.found_round})
+    digest.add(number);
+}
+
+tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
+
+}  // namespace
+
+Cluster::Cluster(const Deployment& deployment, ClusterOptions options)
+    : deployment_(deployment),
+      options_(std::move(options)),
+      decider_(std::in_place, deployment),
+      ep_size_(static_cast<int>(deployment.topology.tp_size)),
+      log_(options_.findings_per_kind) {}
+
+Result<std::unique_ptr<Cluster>> Cluster::plan(const Deployment& deployment, ClusterOptions options) {
+  if (!deployment.uses_flashinfer) return unusable("cluster: no fixed-geometry all-to-all is in use");
+  if (!deployment.model)
+    return unusable("cluster: the model's shape is not known; give experts, top_k and hidden_size");
+  if (deployment.topology.tp_size > kMaxRanks)
+    return unusable(
+        fmt::format("cluster: {} ranks; an all-to-all has at most {}", deployment.topology.tp_size, kMaxRanks));
+  std::unique_ptr<Cluster> cluster(new Cluster(deployment, std::move(options)));
+  if (auto ok = cluster->make_configs(); !ok) return tl::unexpected(ok.error());
+  if (auto ok = cluster->make_geometry(); !ok) return tl::unexpected(ok.error());
+  return cluster;
+}
+
+Result<std::unique_ptr<Cluster>> Cluster::create(const Deployment& deployment, ClusterOptions options) {
+  Result<std::unique_ptr<Cluster>> cluster = plan(deployment, std::move(options));
+  if (!cluster) return cluster;
+  if (auto ok = (*cluster)->build(); !ok) return tl::unexpected(ok.error());
+  return cluster;
+}
+
+Result<void> Cluster::check(const Deployment& deployment, ClusterOptions options) {
+  if (auto planned = plan(deployment, std::move(options)); !planned) return tl::unexpected(planned.error());
+  return {};
+}
+
+// How each rank constructs its MoeAlltoAll object, faults included.
+Result<void> Cluster::make_configs() {
+  const ModelShape& model = *deployment_.model;
+  max_top_k_ = limits(deployment_.generation->capacity.flashinfer).max_top_k;
+  if (deployment_.max_num_tokens > kMaxScenarioCap_tokens)
+    return unusable(fmt::format("max_num_tokens is {} ({}): give at most {}", deployment_.max_num_tokens,
+                                deployment_.max_num_tokens_source, kMaxScenarioCap_tokens));
+  AllToAllConfig config;
+  config.ep_size = ep_size_;
+  config.top_k = static_cast<int>(model.top_k);
+  config.num_experts = model.num_experts + deployment_.args.ep_num_redundant_experts;
+  config.max_num_tokens = deployment_.max_num_tokens;
+  config.combine_type = options_.dtype;
+  config.hidden_size = model.hidden_size;
+  config.max_top_k = static_cast<int>(max_top_k_);
+  config.payload_bytes_per_token = {config.combine_bytes_per_token(), 4 * model.top_k, 4 * model.top_k};
+  configs_.assign(static_cast<std::size_t>(ep_size_), config);
+  for (const Fault& fault : options_.construction_faults) {
+    if (!is_construction_fault(fault.kind) || !fault.rank || *fault.rank >= ep_size_) continue;
+    AllToAllConfig& own = configs_[static_cast<std::size_t>(*fault.rank)];
+    if (fault.kind == FaultKind::max_num_tokens) {
+      own.max_num_tokens = std::min(fault.value, kMaxScenarioCap_tokens);
+    } else if (fault.payload >= 0 && fault.payload < static_cast<std::int64_t>(own.payload_bytes_per_token.size())) {
+      own.payload_bytes_per_token[static_cast<std::size_t>(fault.payload)] = fault.value;
+      // Its experts would read rows of another width than they compute with: only who wrote what can be followed.
+      if (options_.fidelity == Fidelity::numeric) options_.fidelity = Fidelity::provenance;
+    } else {
+      return unusable(fmt::format(
+          "payload_bytes: there is no payload {}; name 0 (hidden states), 1 (ids) or 2 (weights)", fault.payload));
+    }
+  }
+  return {};
+}
+
+// What integers say about each rank's slice, and whether all slices fit this machine.
+Result<void> Cluster::make_geometry() {
+  std::int64_t memory_bytes = 0, largest_cap = 0;
+  for (const AllToAllConfig& config : configs_) {
+    const std::int64_t cap = std::max<std::int64_t>(config.max_num_tokens, 0);
+    const WorkspaceLayout at = make_workspace_layout(ep_size_, cap, config.max_top_k);
+    const std::int64_t slice_bytes = workspace_bytes_per_rank(at, ep_size_, cap, config.dispatch_bytes_per_token(),
+                                                              config.combine_bytes_per_token());
+    geometry_.push_back({0, 0, config.max_num_tokens, at.payload_data, config.dispatch_bytes_per_token(),
+                         config.combine_bytes_per_token(), slice_bytes});
+    memory_bytes += slice_bytes;
+    largest_cap = std::max(largest_cap, cap);
+  }
+  if (options_.fidelity == Fidelity::numeric && can_dispatch() && memory_bytes > kMaxMemory_bytes)
+    return unusable(
+        fmt::format("the workspaces of {} ranks take {} MiB, more than {} MiB: use --fidelity provenance, or "
+                    "lower max_num_tokens (now {}) or hidden_size",
+                    ep_size_, memory_bytes >> 20, kMaxMemory_bytes >> 20, largest_cap));
+  return {};
+}
+
+// Where every dispatch is refused there is nothing to carry.
+bool Cluster::can_dispatch() const {
+  return !deployment_.launch_error &&
+         std::ranges::all_of(configs_, [](const AllToAllConfig& config) { return config.max_num_tokens > 0; });
+}
+
+Result<void> Cluster::build() {
+  invalid_expert_id_ = invalid_token_expert_id(deployment_.generation->sanitize, deployment_.args.moe_runner_backend,
+                                               configs_[0].num_experts);
+  const auto ranks = static_cast<std::size_t>(ep_size_);
+  rows_.resize(ranks);
+  runtime_max_.resize(ranks);
+  inputs_.resize(ranks);
+  if (options_.fidelity == Fidelity::geometry || !can_dispatch()) return {};
+  SimOptions sim;
+  sim.fidelity = options_.fidelity;
+  sim.findings_per_kind = options_.findings_per_kind;
+  auto made = SimAllToAll::create(configs_, sim);
+  if (!made) return tl::unexpected(made.error());
+  alltoall_ = std::move(*made);
+  contents_.emplace(configs_[0], options_.fidelity, options_.routing, options_.seed);
+  network_ = std::make_unique<ClosedFormExperts>();
+  if (options_.fidelity == Fidelity::numeric && options_.experts == ExpertsKind::ffn) {
+    network_ = std::make_unique<FeedForwardExperts>(configs_[0].num_experts, configs_[0].hidden_size, kFeedForwardInner,
+                                                    options_.seed);
+    alltoall_->use_network(network_.get());
+  }
+  return {};
+}
+
+void Cluster::reset() {
+  decider_.emplace(deployment_);
+  if (alltoall_) alltoall_->reset();
+  log_.clear();
+  bytes_ = Digest{};
+  step_ = round_ = 0;
+}
+
+std::span<const std::uint8_t> Cluster::tainted(int rank) const {
+  return alltoall_ ? alltoall_->tainted(rank) : std::span<const std::uint8_t>{};
+}
+
+// Who does what: refusals of SGLang's rule and of FlashInfer's Python class (R <= cap) come before anything is
+// launched.
+void Cluster::classify(const StepInput& input, StepOutcome& outcome) {
+  bool any = false;
+  for (const RankDecision& decision : decisions_) any = any || decision.participates;
+  if (!any) return;
+  const std::uint64_t all = ep_size_ == 64 ? ~std::uint64_t{0} : bit_of(ep_size_) - 1;
+  outcome.group = all & ~input.masked;
+  for (int r = 0; r < ep_size_; ++r) {
+    const RankDecision& decision = decisions_[static_cast<std::size_t>(r)];
+    RankGeometry& own = geometry_[static_cast<std::size_t>(r)];
+    const bool adds_dummy = !decision.replay && decision.sizing.has_dummy_token;
+    rows_[static_cast<std::size_t>(r)] = adds_dummy ? std::max<std::int64_t>(decision.rows, 1) : decision.rows;
+    own.runtime_max_tokens_per_rank = decision.sizing.runtime_max_tokens_per_rank;
+    own.local_num_tokens = rows_[static_cast<std::size_t>(r)];
+    const std::uint64_t bit = bit_of(r);
+    if (!decision.participates || (input.absent & bit) != 0 || (outcome.group & bit) == 0) continue;
+    const bool gathers = decision.sizing.branch == SizingBranch::allgather_prefill;
+    const bool over = decision.exceeds_cap || own.runtime_max_tokens_per_rank > own.max_num_tokens;
+    if (over && !gathers) {
+      outcome.over_capacity |= bit;
+      outcome.refused |= bit;
+    } else if (decision.raised || (!gathers && deployment_.launch_error)) {
+      outcome.refused |= bit;
+    } else {
+      (gathers ? outcome.gathering : outcome.taking_part) |= bit;
+    }
+  }
+}
+
+void Cluster::judge_sizes(StepOutcome& outcome) {
+  outcome.geometry = check_geometry(geometry_, outcome.taking_part | outcome.over_capacity);
+  const std::int64_t top_k = deployment_.model->top_k;
+  for (int r = 0; r < ep_size_; ++r) {
+    const RankGeometry& own = geometry_[static_cast<std::size_t>(r)];
+    // FlashInfer does not check this either; the kernel would leave its tables. The simulated rank stops here.
+    if (has(outcome.taking_part, static_cast<std::size_t>(r)) &&
+        own.local_num_tokens > own.max_num_tokens * max_top_k_ / top_k)
+      outcome.table_overflow |= bit_of(r);
+  }
+  const std::uint64_t cannot = outcome.taking_part & (outcome.geometry.refuses_dispatch | outcome.table_overflow);
+  outcome.refused |= cannot;
+  outcome.taking_part &= ~cannot;
+  judge_gather(outcome);
+  const std::uint64_t anybody = outcome.taking_part | outcome.gathering | outcome.refused;
+  const bool together = outcome.taking_part == outcome.group || outcome.gathering == outcome.group;
+  outcome.stopped = (anybody != 0 && !together) || outcome.gather_disagreeing_rank >= 0;
+  outcome.verdict = verdict_of(outcome);
+}
+
+std::vector<std::int64_t> Cluster::gather_sizes(int rank) const {
+  RankView view = deployment_.base_view(rank);
+  view.dp_global = dp_global(static_cast<std::size_t>(rank));
+  view.rows = decisions_[static_cast<std::size_t>(rank)].rows;
+  return allgather_source_sizes(view);
+}
+
+// NCCL does not compare them either: whoever expects more rows than are sent waits for ever, the others misplace them.
+void Cluster::judge_gather(StepOutcome& outcome) const {
+  int first = -1;
+  for (int r = 0; r < ep_size_; ++r) {
+    if (!has(outcome.gathering, static_cast<std::size_t>(r))) continue;
+    if (first < 0) first = r;
+    const auto list = dp_global(static_cast<std::size_t>(r)), other = dp_global(static_cast<std::size_t>(first));
+    if (r == first || (list && other && std::ranges::equal(*list, *other))) continue;
+    if (gather_sizes(r) == gather_sizes(first)) continue;
+    outcome.gather_disagreeing_rank = r;
+    return;
+  }
+}
+
+Verdict Cluster::verdict_of(const StepOutcome& outcome) const {
+  if (outcome.group == 0) return Verdict::agrees;
+  const std::uint64_t by_rule = outcome.refused & ~outcome.over_capacity & ~outcome.table_overflow;
+  const bool nobody_waits = outcome.taking_part == 0 && outcome.gathering == 0;
+  if (nobody_waits && by_rule != 0 && by_rule == outcome.refused) return Verdict::rejected;
+  const bool same = outcome.geometry.same_r && outcome.geometry.same_layout;
+  const bool together = !outcome.stopped || nobody_waits;
+  if (!same || !together || by_rule != 0) return Verdict::disagrees;
+  return outcome.over_capacity != 0 || outcome.geometry.receive_overflow != 0 || outcome.geometry.refuses_combine != 0
+             ? Verdict::over_capacity
+             : Verdict::agrees;
+}
+
+Phase Cluster::phase_now() const {
+  bool any_replay = false, any_extend = false, any_verify = false;
+  for (const RankDecision& decision : decisions_) {
+    any_replay = any_replay || decision.replay;
+    any_extend = any_extend || decision.is_extend;
+    any_verify = any_verify || decision.mode == ForwardMode::target_verify;
+  }
+  return any_extend   ? Phase::prefill
+         : any_verify ? Phase::verify
+         : any_replay ? Phase::graph_decode
+                      : Phase::eager_decode;
+}
+
+// The all-gatherv and reduce-scatterv of #35758: every row goes to every rank and back.
+void Cluster::count_gather(StepOutcome& outcome) const {
+  for (int r = 0; r < ep_size_; ++r) {
+    if (!has(outcome.gathering, static_cast<std::size_t>(r))) continue;
+    const std::int64_t copies = rows_[static_cast<std::size_t>(r)] * ep_size_ * options_.layers;
+    outcome.traffic.rows_sent += copies;
+    outcome.traffic.rows_reserved += copies;
+    outcome.traffic.dispatch_bytes += copies * config(r).dispatch_bytes_per_token();
+    outcome.traffic.combine_bytes += copies * config(r).combine_bytes_per_token();
+  }
+}
+
+Result<StepOutcome> Cluster::step(const StepInput& input) {
+  A2ASIM_INVARIANT((input.masked & ~input.absent) == 0, "a masked rank is absent");
+  decisions_ = decider_->decide(input.batches, input.graph, input.faults);
+  StepOutcome outcome;
+  outcome.step = step_++;
+  outcome.phase = phase_now();
+  log_.clear();
+  classify(input, outcome);
+  judge_sizes(outcome);
+  outcome.traffic.rows_reserved = outcome.stopped ? 0 : outcome.geometry.reserved_rows * options_.layers;
+  if (outcome.gathering == outcome.group && !outcome.stopped) count_gather(outcome);
+  const bool runs = alltoall_ != nullptr && !outcome.stopped && outcome.taking_part != 0;
+  if (runs) {
+    if (auto ok = run_layers(input, outcome); !ok) return tl::unexpected(ok.error());
+  }
+  if (outcome.stopped && alltoall_ != nullptr && options_.mirror != nullptr) {
+    if (auto ok = show_stopped(input, outcome); !ok) return tl::unexpected(ok.error());
+  }
+  if (outcome.geometry.refuses_combine != 0 && outcome.taking_part != 0) outcome.stopped = true;
+  return outcome;
+}
+
+// Contents must not move once the first rank has its window.
+Result<void> Cluster::prepare(std::uint64_t senders) {
+  for (int r = 0; r < ep_size_; ++r) {
+    if (!has(senders, static_cast<std::size_t>(r))) continue;
+    if (auto ok = contents_->reserve(r, rows_[static_cast<std::size_t>(r)]); !ok) return ok;
+  }
+  return {};
+}
+
+Result<void> Cluster::run_layers(const StepInput& input, StepOutcome& outcome) {
+  if (auto ok = prepare(outcome.taking_part); !ok) return ok;
+  alltoall_->set_active_rank_mask(~input.masked);
+  alltoall_->set_absent(input.absent);
+  alltoall_->clear_findings();
+  alltoall_->reset_traffic();
+  for (int layer = 0; layer < options_.layers; ++layer) {
+    alltoall_->set_context({static_cast<int>(outcome.step), layer, outcome.phase});
+    if (auto ok = run_layer(layer, input.masked, outcome); !ok) {
+      if (ok.error().kind == ErrorKind::bad_input) return ok;
+      break;  // combine's host check on some rank: the outcome's geometry says on which
+    }
+  }
+  keep_row_findings();
+  outcome.traffic = alltoall_->traffic();
+  return {};
+}
+
+void Cluster::fill_inputs(std::uint64_t senders) {
+  for (int r = 0; r < ep_size_; ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    DispatchInput& input = inputs_[at];
+    const bool sends = has(senders, at);
+    input.runtime_max_tokens_per_rank = runtime_max_[at] = geometry_[at].runtime_max_tokens_per_rank;
+    input.local_num_tokens = sends ? rows_[at] : 0;
+    const bool is_dummy = sends && rows_[at] > decisions_[at].rows;
+    if (is_dummy) {
+      contents_->fill_dummy(r, static_cast<std::int32_t>(invalid_expert_id_.value_or(-1)), input);
+    } else {
+      contents_->fill(r, input.local_num_tokens, round_, input);
+    }
+  }
+}
+
+MirroredLayer Cluster::mirrored(int layer, std::uint64_t masked, const StepOutcome& outcome) const {
+  std::optional<std::int32_t> invalid_expert_id;
+  if (invalid_expert_id_) invalid_expert_id = static_cast<std::int32_t>(*invalid_expert_id_);
+  return {outcome, layer, masked, configs_, decisions_, inputs_, invalid_expert_id};
+}
+
+Result<void> Cluster::show_stopped(const StepInput& input, const StepOutcome& outcome) {
+  const std::uint64_t callers = outcome.taking_part | outcome.over_capacity | outcome.table_overflow;
+  if (auto ok = prepare(callers); !ok) return ok;
+  fill_inputs(callers);
+  options_.mirror->stopped(mirrored(0, input.masked, outcome));
+  return {};
+}
+
+Result<void> Cluster::run_layer(int layer, std::uint64_t dead, StepOutcome& outcome) {
+  ++round_;
+  fill_inputs(outcome.taking_part);
+  if (auto ok = alltoall_->dispatch(inputs_); !ok) return ok;
+  if (options_.mirror != nullptr) options_.mirror->dispatched(mirrored(layer, dead, outcome), *alltoall_);
+  if (invalid_expert_id_) {
+    if (auto ok = alltoall_->sanitize(static_cast<std::int32_t>(*invalid_expert_id_)); !ok) return ok;
+  } else {
+    alltoall_->inspect_unused_rows();
+  }
+  if (auto ok = alltoall_->experts(kClusterPayloads); !ok) return ok;
+  if (auto ok = alltoall_->combine(runtime_max_, outputs_); !ok) return ok;
+  if (options_.mirror != nullptr) options_.mirror->combined(mirrored(layer, dead, outcome), *alltoall_, outputs_);
+  report_progress(layer, 0);
+  return options_.fidelity == Fidelity::numeric ? judge_outputs(layer, dead, outcome) : Result<void>{};
+}
+
+void Cluster::report_progress(int layer, int ranks_judged) const {
+  const std::int64_t parts = options_.layers * (ep_size_ + 1);
+  if (options_.progress) options_.progress(layer * (ep_size_ + 1) + 1 + ranks_judged, parts);
+}
+
+Result<void> Cluster::judge_outputs(int layer, std::uint64_t dead, StepOutcome& outcome) {
+  // Eight closed-form experts are the most whose sum is exact in bfloat16.
+  const bool exact = options_.experts == ExpertsKind::exact && configs_[0].top_k <= 8;
+  const Tolerance tolerance = exact ? Tolerance::one_rounding : Tolerance::accumulated;
+  for (int r = 0; r < ep_size_; ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    if (!has(outcome.taking_part, at)) continue;
+    bytes_.add(std::span<const std::byte>(outputs_[at]));
+    const std::int64_t real = std::min(decisions_[at].real_rows, decisions_[at].rows);  // padding is dropped
+    if (real == 0) continue;
+    const auto reference = contents_->reference(r, real, round_, dead, *network_);
+    if (!reference) return tl::unexpected(reference.error());
+    if (options_.mirror != nullptr) options_.mirror->judged(mirrored(layer, dead, outcome), r, *reference, tolerance);
+    Finding where;
+    where.step = static_cast<int>(outcome.step);
+    where.layer = layer;
+    where.phase = outcome.phase;
+    where.rank = r;
+    if (!outcome.geometry.same_r || !outcome.geometry.same_layout)
+      where.root = FindingKind::geometry_disagreement;
+    else if (outcome.geometry.receive_overflow != 0)
+      where.root = FindingKind::receive_overflow;
+    const auto own = std::span<const std::byte>(outputs_[at])
+                         .first(static_cast<std::size_t>(real * config(r).combine_bytes_per_token()));
+    const auto bad =
+        judge_output(config(r).combine_type, own, *reference, config(r).hidden_size, tolerance, where, log_);
+    if (!bad) return tl::unexpected(bad.error());
+    outcome.bad_tokens += *bad;
+    report_progress(layer, r + 1);
+  }
+  return {};
+}
+
+// Sizes and refusals are reported from the outcome, alike at every fidelity; of the all-to-all's own log the rows
+// count.
+void Cluster::keep_row_findings() {
+  const FindingLog& all = alltoall_->log();
+  constexpr FindingKind kRowKinds[] = {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten,
+                                       FindingKind::torn, FindingKind::expert_id_out_of_range};
+  std::vector<Finding> outputs(log_.findings().begin(), log_.findings().end());
+  const auto bad = log_.counts();
+  log_.clear();
+  for (const FindingKind kind : kRowKinds) log_.add_count(kind, all.count_of(kind));
+  for (const FindingKind kind : {FindingKind::nan_output, FindingKind::wrong_output})
+    log_.add_count(kind, bad[static_cast<std::size_t>(kind)]);
+  for (const Finding& found : all.findings()) {
+    if (std::ranges::find(kRowKinds, found.kind) != std::end(kRowKinds)) log_.keep(found);
+    // Which destination's slots an overflow reaches; the overflow itself is in the outcome.
+    if (found.kind == FindingKind::receive_overflow && found.peer >= 0) log_.keep(found);
+  }
+  for (Finding& found : outputs) log_.keep(std::move(found));
+}
+
+void Cluster::add_to(Digest& digest, const StepOutcome& outcome) const {
+  for (const RankDecision& decision : decisions_) {
+    digest.add(decision.sizing.runtime_max_tokens_per_rank);
+    digest.add(decision.rows);
+    digest.add(decision.real_rows);
+    digest.add(decision.bucket);
+    digest.add(static_cast<std::int64_t>(decision.sizing.branch));
+    const int flags = (decision.participates ? 1 : 0) + (decision.replay ? 2 : 0) + (decision.is_extend ? 4 : 0) +
+                      (decision.raised ? 8 + 16 * static_cast<int>(decision.raised->kind) : 0);
+    digest.add(flags);
+  }
+  for (const std::uint64_t mask : {outcome.group, outcome.taking_part, outcome.gathering, outcome.refused,
+                                   outcome.over_capacity, outcome.geometry.receive_overflow})
+    digest.add(mask);
+  digest.add(static_cast<std::int64_t>(outcome.verdict));
+  digest.add(outcome.bad_tokens);
+  digest.add(outcome.traffic.rows_sent);
+  digest.add(outcome.traffic.dispatch_bytes);
+  digest.add(outcome.traffic.combine_bytes);
+  for (const std::int64_t count : log_.counts()) digest.add(count);
+  for (const Finding& found : log_.findings()) add_finding(digest, found);
+  digest.add(bytes_.value());
+}
+
+}  // namespace a2asim

@@ -1,0 +1,163 @@
+// The simulated cluster: one step of the scheduler on all ranks, from their batches to what the all-to-all does to
+// them.
+//
+// Decisions are the Decider's, at every fidelity, and so is the judgement of sizes (check_geometry): who takes part,
+// who refuses, who waits for whom. Geometry fidelity stops there; the others then run every layer's dispatch, sanitize,
+// experts and combine over the same memory as the steps before, so that what was left there is really there.
+//
+// R of a replayed graph is what capture baked (Deployment::baked): no rule runs at replay. Sanitizing and dummy tokens
+// are the generation's. Not modelled: a draft model's own workspace (#35758; the target's is used), hidden states that
+// pass from layer to layer (each layer has contents of its own), payloads in fp4 (what is sent is the model's dtype).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/step/decide.h"
+#include "model/engines/sglang/deployment.h"
+#include "model/base/digest.h"
+#include "model/step/finding.h"
+#include "model/alltoall/reference.h"
+#include "model/step/verdict.h"
+#include "sim/cluster/cluster_contents.h"
+#include "sim/alltoall/fidelity.h"
+#include "sim/scenario/scenario.h"
+#include "sim/alltoall/sim_alltoall.h"
+
+namespace a2asim {
+
+struct MirroredLayer;
+class ClusterMirror;  // cluster_mirror.h
+
+struct ClusterOptions {
+  Fidelity fidelity = Fidelity::geometry;
+  std::uint64_t seed = 0;
+  DataType dtype = DataType::bfloat16;
+  std::int64_t layers = 1;
+  Routing routing;
+  ExpertsKind experts = ExpertsKind::exact;
+  std::vector<Fault> construction_faults;  // of the kinds that is_construction_fault() names; others are ignored
+  std::int64_t findings_per_kind = 16;     // kept of each step; all are counted
+  ClusterMirror* mirror = nullptr;         // told of all calls; outlives the cluster
+  // Called within a step that moves rows, as its parts get done; may be empty.
+  std::function<void(std::int64_t part, std::int64_t parts)> progress;
+};
+
+// One iteration of the scheduler.
+struct StepInput {
+  std::span<const RankBatch> batches = {};  // one a data-parallel rank
+  GraphChoice graph = GraphChoice::engine;
+  std::span<const RankFault> faults = {};  // none, or one an expert-parallel rank
+  // Expert-parallel ranks, by bit: `absent` make no call, and their peers wait for them unless they know (`masked`).
+  std::uint64_t absent = 0;
+  std::uint64_t masked = 0;
+};
+
+// What a step came to. Masks: bit r is expert-parallel rank r.
+struct StepOutcome {
+  std::int64_t step = 0;
+  Verdict verdict = Verdict::agrees;
+  Phase phase = Phase::eager_decode;
+  bool stopped = false;              // somebody refuses, or waits for ever: nothing can follow
+  std::uint64_t group = 0;           // who should take part; 0: the step has no work
+  std::uint64_t taking_part = 0;     // in the all-to-all
+  std::uint64_t gathering = 0;       // in the all-gatherv that stands in its place (#35758, prefill)
+  std::uint64_t refused = 0;         // an assertion or host check of SGLang or FlashInfer raises
+  std::uint64_t over_capacity = 0;   // of these: because R is above the cap
+  std::uint64_t table_overflow = 0;  // of these: more rows than the top-k tables hold
+  int gather_disagreeing_rank = -1;  // the first whose sizes of the all-gatherv differ from those of the first rank in it
+  GeometryVerdict geometry;          // of taking_part and over_capacity
+  std::int64_t bad_tokens = 0;       // numeric fidelity: outputs that differ from the oracle, over all layers
+  Traffic traffic;                   // all layers; counted from provenance fidelity on, but for rows_reserved
+};
+
+class Cluster {
+ public:
+  // Without the model's shape, or with a backend that is not FlashInfer's, there is nothing to step: bad_input. So is a
+  // deployment of more than kMaxRanks ranks, and a workspace too large for the fidelity. `deployment` outlives the
+  // cluster.
+  static Result<std::unique_ptr<Cluster>> create(const Deployment& deployment, ClusterOptions options);
+  // Whether create() would take it, without allocating what it allocates.
+  static Result<void> check(const Deployment& deployment, ClusterOptions options);
+
+  // Allocates nothing at geometry fidelity unless a rank raises. At the others, after a step that stopped call reset().
+  // Errors: bad_input for a step too large to carry.
+  Result<StepOutcome> step(const StepInput& input);
+  // As after create().
+  void reset();
+
+  // --- of the last step
+  std::span<const RankDecision> decisions() const { return decisions_; }  // one an expert-parallel rank
+  std::optional<std::span<const std::int64_t>> dp_global(std::size_t ep_rank) const {
+    return decider_->dp_global(ep_rank);
+  }
+  // Of a rank in the all-gatherv: the rows that it expects of every rank.
+  std::vector<std::int64_t> gather_sizes(int rank) const;
+  // What the bytes showed: rows and outputs. Sizes, refusals and missing ranks are in the outcome, see step_findings().
+  const FindingLog& log() const { return log_; }
+  // Tokens of this rank in the last layer whose rows were not all read back as sent; see SimAllToAll::tainted().
+  std::span<const std::uint8_t> tainted(int rank) const;
+
+  const Deployment& deployment() const { return deployment_; }
+  int ep_size() const { return ep_size_; }
+  Fidelity fidelity() const { return options_.fidelity; }  // numeric becomes provenance with unequal payload bytes
+  const AllToAllConfig& config(int rank) const { return configs_[static_cast<std::size_t>(rank)]; }
+  const SimAllToAll* alltoall() const { return alltoall_.get(); }  // nullptr at geometry fidelity
+  // Decisions and judgement of the last step, and all bytes moved so far.
+  void add_to(Digest& digest, const StepOutcome& outcome) const;
+
+ private:
+  Cluster(const Deployment& deployment, ClusterOptions options);
+
+  static Result<std::unique_ptr<Cluster>> plan(const Deployment& deployment, ClusterOptions options);
+  Result<void> make_configs();
+  Result<void> make_geometry();
+  bool can_dispatch() const;
+  Result<void> build();
+  void classify(const StepInput& input, StepOutcome& outcome);
+  void judge_sizes(StepOutcome& outcome);
+  void judge_gather(StepOutcome& outcome) const;
+  Verdict verdict_of(const StepOutcome& outcome) const;
+  Phase phase_now() const;
+  void count_gather(StepOutcome& outcome) const;
+  Result<void> run_layers(const StepInput& input, StepOutcome& outcome);
+  Result<void> prepare(std::uint64_t senders);
+  void fill_inputs(std::uint64_t senders);
+  MirroredLayer mirrored(int layer, std::uint64_t masked, const StepOutcome& outcome) const;
+  Result<void> show_stopped(const StepInput& input, const StepOutcome& outcome);
+  Result<void> run_layer(int layer, std::uint64_t dead, StepOutcome& outcome);
+  Result<void> judge_outputs(int layer, std::uint64_t dead, StepOutcome& outcome);
+  void keep_row_findings();
+  void report_progress(int layer, int ranks_judged) const;
+
+  const Deployment& deployment_;
+  ClusterOptions options_;
+  std::optional<Decider> decider_;
+  int ep_size_ = 0;
+  std::int64_t max_top_k_ = kMaxTopKWorkspace;
+  std::optional<std::int64_t> invalid_expert_id_;  // nothing: this version does not sanitize
+  std::vector<AllToAllConfig> configs_;
+  std::vector<RankGeometry> geometry_;
+  std::span<const RankDecision> decisions_;
+  std::vector<std::int64_t> rows_;  // that each rank dispatches, the dummy token included
+
+  std::unique_ptr<SimAllToAll> alltoall_;
+  std::unique_ptr<ExpertNetwork> network_;
+  std::optional<ClusterContents> contents_;
+  std::vector<DispatchInput> inputs_;
+  std::vector<std::int64_t> runtime_max_;
+  std::vector<std::vector<std::byte>> outputs_;
+  FindingLog log_;
+  Digest bytes_;
+  std::int64_t step_ = 0;
+  std::int64_t round_ = 0;  // of contents
+};
+
+// What the sizes of a step say, as findings: causes first. In words, with what to change.
+std::vector<Finding> step_findings(const Cluster& cluster, const StepInput& input, const StepOutcome& outcome);
+
+}  // namespace a2asim

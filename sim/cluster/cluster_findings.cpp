@@ -1,0 +1,212 @@
+// What the sizes of a step say, in words. Nothing is decided here.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/check/check_explain.h"
+#include "sim/cluster/cluster.h"
+
+namespace a2asim {
+namespace {
+
+bool has(std::uint64_t mask, int rank) { return (mask >> rank & 1) != 0; }
+
+int first_rank(std::uint64_t mask) {
+  int rank = 0;
+  while (rank < 63 && !has(mask, rank)) ++rank;
+  return rank;
+}
+
+// "rank 2", "ranks 0, 4..7"
+std::string rank_words(std::uint64_t mask) {
+  std::string out;
+  int count = 0;
+  for (int r = 0; r < 64; ++r) {
+    if (!has(mask, r)) continue;
+    int last = r;
+    while (last + 1 < 64 && has(mask, last + 1)) ++last;
+    out += (out.empty() ? "" : ", ") + std::to_string(r) + (last > r ? fmt::format("..{}", last) : "");
+    count += last - r + 1;
+    r = last;
+  }
+  return (count == 1 ? "rank " : "ranks ") + out;
+}
+
+class StepFindings {
+ public:
+  StepFindings(const Cluster& cluster, const StepInput& input, const StepOutcome& outcome)
+      : cluster_(cluster), input_(input), outcome_(outcome) {
+    batch_.phase = outcome.phase;
+    batch_.batches.assign(input.batches.begin(), input.batches.end());
+    const std::size_t stride = cluster.decisions().size() / input.batches.size();
+    for (std::size_t dp = 0; dp < input.batches.size(); ++dp)
+      batch_.decisions.push_back(cluster.decisions()[dp * stride]);
+  }
+
+  std::vector<Finding> all() {
+    if (outcome_.group == 0) return {};
+    const GeometryVerdict& geometry = outcome_.geometry;
+    if (!geometry.same_r || !geometry.same_layout) disagreement();
+    if (outcome_.gather_disagreeing_rank >= 0) gather_disagreement();
+    if (outcome_.over_capacity != 0) over_capacity();
+    if ((geometry.refuses_combine & outcome_.taking_part) != 0) refused_combine();
+    if (((geometry.receive_overflow & outcome_.taking_part) | outcome_.table_overflow) != 0) overflow();
+    if (outcome_.stopped) missing_ranks();
+    if (!outcome_.stopped && geometry.largest_r > geometry.largest_tokens) wasted();
+    return std::move(findings_);
+  }
+
+ private:
+  const RankDecision& decision(int rank) const { return cluster_.decisions()[static_cast<std::size_t>(rank)]; }
+  std::int64_t r_of(int rank) const { return decision(rank).sizing.runtime_max_tokens_per_rank; }
+  bool is_clean() const { return input_.faults.empty() && input_.absent == 0; }  // no fault to blame
+
+  Finding make(FindingKind kind, Severity severity, int rank) const {
+    Finding found;
+    found.kind = kind;
+    found.severity = severity;
+    found.step = static_cast<int>(outcome_.step);
+    found.phase = outcome_.phase;
+    found.operation = Operation::decide;
+    found.rank = rank;
+    Witness witness;
+    for (const RankBatch& batch : input_.batches) witness.tokens_per_dp_rank.push_back(batch.count);
+    for (const RankDecision& decision : cluster_.decisions())
+      witness.runtime_max_tokens_per_rank.push_back(decision.sizing.runtime_max_tokens_per_rank);
+    found.witness = std::move(witness);
+    return found;
+  }
+
+  void disagreement() {
+    Finding found = make(FindingKind::geometry_disagreement, Severity::error, outcome_.geometry.disagreeing_rank);
+    found.peer = first_rank(outcome_.taking_part | outcome_.over_capacity);
+    found.value = r_of(found.rank);
+    found.limit = r_of(found.peer);
+    if (outcome_.geometry.same_r) {
+      const AllToAllConfig& own = cluster_.config(found.rank);
+      const AllToAllConfig& other = cluster_.config(found.peer);
+      const bool cap_differs = own.max_num_tokens != other.max_num_tokens;
+      found.subject = cap_differs ? "max_num_tokens" : "payload bytes per token";
+      found.value = cap_differs ? own.max_num_tokens : own.dispatch_bytes_per_token();
+      found.limit = cap_differs ? other.max_num_tokens : other.dispatch_bytes_per_token();
+      found.fix = "construct every rank with the same " + found.subject;
+    } else if (is_clean()) {
+      const CheckFinding explained = explain_disagreement(cluster_.deployment(), batch_);
+      found.message = "geometry_disagreement: " + explained.message;
+      found.fix = explained.fix;
+    }
+    findings_.push_back(std::move(found));
+  }
+
+  void gather_disagreement() {
+    const int rank = outcome_.gather_disagreeing_rank, first = first_rank(outcome_.gathering);
+    const std::vector<std::int64_t> own = cluster_.gather_sizes(rank), other = cluster_.gather_sizes(first);
+    const auto differs = std::ranges::mismatch(own, other);
+    Finding found = make(FindingKind::geometry_disagreement, Severity::error, rank);
+    found.peer = first;
+    found.value = *differs.in1;
+    found.limit = *differs.in2;
+    found.subject = "source sizes of the all-gatherv";
+    found.message = fmt::format(
+        "geometry_disagreement: ranks derive different sizes of the prefill all-gatherv: of rank {} rank {} expects {} "
+        "rows and rank {} {}; a rank that expects more than is sent waits for ever, the others misplace rows",
+        differs.in1 - own.begin(), rank, found.value, first, found.limit);
+    findings_.push_back(std::move(found));
+  }
+
+  void over_capacity() {
+    const int rank = first_rank(outcome_.over_capacity);
+    Finding found = make(FindingKind::over_capacity, Severity::error, rank);
+    found.value = r_of(rank);
+    found.limit = cluster_.config(rank).max_num_tokens;
+    found.message =
+        fmt::format("over_capacity: {}: AssertionError: runtime_max_tokens_per_rank {} exceeds max_num_tokens {}",
+                    rank_words(outcome_.over_capacity), found.value, found.limit);
+    if (is_clean()) found.fix = explain_over_capacity(cluster_.deployment(), batch_, found.value).fix;
+    findings_.push_back(std::move(found));
+  }
+
+  void refused_combine() {
+    const std::uint64_t ranks = outcome_.geometry.refuses_combine & outcome_.taking_part;
+    Finding found = make(FindingKind::over_capacity, Severity::error, first_rank(ranks));
+    found.operation = Operation::combine;
+    found.value = r_of(found.rank);
+    found.limit = cluster_.config(found.rank).max_num_tokens;
+    found.subject = "combine region";
+    found.message = fmt::format(
+        "over_capacity: {}: RuntimeError in combine: its region for runtime_max_tokens_per_rank {} "
+        "does not fit the workspace",
+        rank_words(ranks), found.value);
+    findings_.push_back(std::move(found));
+  }
+
+  void overflow() {
+    const std::uint64_t ranks = (outcome_.geometry.receive_overflow & outcome_.taking_part) | outcome_.table_overflow;
+    Finding found = make(FindingKind::receive_overflow, Severity::error, first_rank(ranks));
+    found.operation = Operation::dispatch;
+    found.value = decision(found.rank).rows;
+    found.limit = r_of(found.rank);
+    found.message = fmt::format(
+        "receive_overflow: {}: {} rows with runtime_max_tokens_per_rank {}; nothing checks it, the "
+        "rows run into the neighbour's slots{}",
+        rank_words(ranks), found.value, found.limit,
+        outcome_.table_overflow == 0 ? "" : " and out of the top-k tables");
+    if (is_clean()) found.fix = explain_silent_overflow(cluster_.deployment(), batch_, found.value).fix;
+    findings_.push_back(std::move(found));
+  }
+
+  std::string why_missing(int rank) const {
+    if (has(input_.absent, rank)) return "it takes no part";
+    if (has(outcome_.over_capacity, rank)) return "it raised: R is above max_num_tokens";
+    if (has(outcome_.refused, rank)) {
+      const RankDecision& own = decision(rank);
+      return own.raised ? fmt::format("it raised {}: {}", name(own.raised->kind), own.raised->message)
+                        : fmt::format("FlashInfer refused its call with runtime_max_tokens_per_rank {}", r_of(rank));
+    }
+    if (has(outcome_.gathering, rank)) return "it is in the all-gatherv of a prefill step";
+    return has(outcome_.taking_part, rank) ? "it is in the all-to-all" : "it has no work";
+  }
+
+  // Everybody in a collective waits for everybody who is not in it.
+  void missing_ranks() {
+    const std::uint64_t refuse_combine = outcome_.geometry.refuses_combine & outcome_.taking_part;
+    for (const std::uint64_t inside : {outcome_.taking_part & ~refuse_combine, outcome_.gathering}) {
+      const std::uint64_t outside = outcome_.group & ~inside;
+      for (int r = 0; inside != 0 && r < cluster_.ep_size(); ++r) {
+        if (!has(outside, r)) continue;
+        Finding found = make(FindingKind::missing_rank, Severity::error, first_rank(inside));
+        found.operation = has(refuse_combine, r) ? Operation::combine : Operation::dispatch;
+        found.peer = r;
+        if (has(outcome_.over_capacity, r)) found.root = FindingKind::over_capacity;
+        found.message = fmt::format("missing_rank: {} wait{} for rank {} for ever: {}", rank_words(inside),
+                                    (inside & (inside - 1)) == 0 ? "s" : "", r, why_missing(r));
+        findings_.push_back(std::move(found));
+      }
+    }
+  }
+
+  void wasted() {
+    Finding found = make(FindingKind::wasted, Severity::note, -1);
+    const std::int64_t unused = outcome_.geometry.largest_r - outcome_.geometry.largest_tokens;
+    found.value = cluster_.ep_size() * unused;
+    found.limit = cluster_.ep_size() * outcome_.geometry.largest_r;
+    found.message =
+        fmt::format("wasted: {} of {} row slots a rank are beyond need: R = {}, the largest batch has {} rows",
+                    found.value, found.limit, outcome_.geometry.largest_r, outcome_.geometry.largest_tokens);
+    findings_.push_back(std::move(found));
+  }
+
+  const Cluster& cluster_;
+  const StepInput& input_;
+  const StepOutcome& outcome_;
+  TroubledBatch batch_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> step_findings(const Cluster& cluster, const StepInput& input, const StepOutcome& outcome) {
+  return StepFindings(cluster, input, outcome).all();
+}
+
+}  // namespace a2asim

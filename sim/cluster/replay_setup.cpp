@@ -1,0 +1,116 @@
+#include "sim/cluster/replay_setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/launch/launch_command.h"
+#include "model/engines/sglang/start/server_args.h"
+#include "model/engines/sglang/start/server_args_start.h"
+
+namespace a2asim {
+namespace {
+
+std::string words(const Rejection& rejection) {
+  return fmt::format("{}: {}{}{}", rejection.handler, name(rejection.error.kind),
+                     rejection.error.message.empty() ? "" : ": ", rejection.error.message);
+}
+
+bool is_argument_handler(const Rejection& rejection) { return rejection.handler.starts_with("_handle_"); }
+
+// The first thing that stops the engine before it serves.
+void settle_start(const Scenario& scenario, ScenarioDeployment& out) {
+  const Deployment& deployment = *out.deployment;
+  for (const Rejection& rejection : deployment.rejections) {
+    if (scenario.parallel && is_argument_handler(rejection)) {
+      out.notes.push_back(
+          fmt::format("SGLang {} refuses this layout at its start ({}); `parallel:` runs it all the same",
+                      out.generation->name, words(rejection)));
+      continue;
+    }
+    out.verdict = Verdict::rejected;
+    out.why = "the engine refuses to start: " + words(rejection);
+    out.fix = rejection.fix;
+    return;
+  }
+  for (std::size_t i = 0; i < deployment.baked.size(); ++i) {
+    const auto over = std::ranges::find_if(deployment.baked[i], [&](const SizingDecision& baked) {
+      return baked.runtime_max_tokens_per_rank > deployment.max_num_tokens;
+    });
+    if (over == deployment.baked[i].end()) continue;
+    out.verdict = Verdict::over_capacity;
+    out.why = fmt::format(
+        "graph capture fails: AssertionError: bucket {} needs runtime_max_tokens_per_rank {}, "
+        "max_num_tokens is {} ({})",
+        deployment.capture_bs[i], over->runtime_max_tokens_per_rank, deployment.max_num_tokens,
+        deployment.max_num_tokens_source);
+    out.fix =
+        fmt::format("set SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK to {} or more, or capture smaller graphs",
+                    over->runtime_max_tokens_per_rank);
+    return;
+  }
+}
+
+Result<DeploymentInputs> read_command(const Scenario& scenario, std::string_view file, ScenarioDeployment& out) {
+  DeploymentInputs inputs;
+  inputs.generation = out.generation;
+  const Result<LaunchCommand> launch = parse_launch_command(launch_text(scenario));
+  if (!launch) return scenario_error(file, scenario.at.deployment, "launch: " + launch.error().message);
+  inputs.env = launch->env;
+  for (const auto& [name, value] : launch_env(scenario)) inputs.env.set(name, value);
+  for (const Note& note : launch->notes) out.notes.push_back(note.message);
+  const Result<ParsedArgs> parsed = parse_server_args(out.generation->start->flags, launch->argv, ParseMode::lenient);
+  if (!parsed && parsed.error().kind == ErrorKind::parse_error) {
+    out.verdict = Verdict::rejected;
+    out.why = "the server's argument parser refuses: " + parsed.error().message;
+    return inputs;
+  }
+  if (!parsed) return scenario_error(file, scenario.at.deployment, "launch: " + parsed.error().message);
+  inputs.args = parsed->args;
+  for (const Note& note : parsed->notes) out.notes.push_back(note.message);
+  inputs.model = ModelShape{scenario.model.num_experts, scenario.model.top_k, scenario.model.hidden_size};
+  return inputs;
+}
+
+}  // namespace
+
+Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, std::string_view sglang,
+                                  SizingRule rule) {
+  ScenarioDeployment out;
+  std::string_view wanted = sglang;
+  if (wanted.empty()) wanted = scenario.sglang ? std::string_view(*scenario.sglang) : "newest";
+  const Result<GenerationMatch> match = find_generation(wanted);
+  if (!match && sglang.empty()) return scenario_error(file, scenario.at.sglang, "sglang: " + match.error().message);
+  if (!match) return fail(ErrorKind::bad_input, "--sglang: " + match.error().message);
+  out.generation = match->generation;
+  if (!match->note.empty()) out.notes.push_back(match->note);
+  Result<DeploymentInputs> inputs = read_command(scenario, file, out);
+  if (!inputs) return tl::unexpected(inputs.error());
+  if (out.verdict != Verdict::agrees) return out;
+  inputs->has_flashinfer_dispatcher = match->has_flashinfer_dispatcher;
+  inputs->rule = std::move(rule);
+  Result<std::unique_ptr<Deployment>> resolved = resolve_deployment(*inputs);
+  if (!resolved) return scenario_error(file, scenario.at.deployment, resolved.error().message);
+  out.deployment = std::move(*resolved);
+  for (const Note& note : out.deployment->notes) out.notes.push_back(note.message);
+  settle_start(scenario, out);
+  if (out.verdict == Verdict::agrees && out.deployment->launch_error)
+    out.notes.push_back("every dispatch is refused: " + words(*out.deployment->launch_error));
+  if (out.verdict == Verdict::rejected) return out;
+  const Topology& topology = out.deployment->topology;
+  if (auto ok = check_ranks(scenario, file, topology.attn_dp_size, topology.tp_size); !ok)
+    return tl::unexpected(ok.error());
+  if (!out.deployment->uses_flashinfer) {
+    out.verdict = Verdict::out_of_scope;
+    out.why = fmt::format("--moe-a2a-backend {}: no all-to-all whose size every rank derives",
+                          out.deployment->args.moe_a2a_backend);
+  } else if (topology.ep_size != topology.tp_size) {
+    out.verdict = Verdict::rejected;
+    out.why = fmt::format("the all-to-all spans all tensor-parallel ranks: ep_size {} must be tp_size {}",
+                          topology.ep_size, topology.tp_size);
+    out.fix = fmt::format("give ep_size {}", topology.tp_size);
+  }
+  return out;
+}
+
+}  // namespace a2asim

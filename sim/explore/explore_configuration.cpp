@@ -1,0 +1,241 @@
+#include "sim/explore/explore_configuration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/check/check_explain.h"
+#include "sim/scenario/scenario_writer.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::int64_t kWasteFactor = 4;  // as in check
+
+// Refused before anything is sent: by the rule, by SGLang, or by FlashInfer's cap (for graphs when they are captured).
+bool refuses(const RankDecision& decision) { return decision.raised.has_value() || decision.exceeds_cap; }
+
+bool leaves(const RankDecision& decision) { return decision.sizing.branch == SizingBranch::allgather_prefill; }
+
+std::int64_t sent_rows(const RankDecision& decision) {
+  return std::max(decision.rows, decision.sizing.dispatched_rows);
+}
+
+std::size_t phase_index(const Deployment& deployment, std::span<const RankBatch> batches,
+                        std::span<const RankDecision> decisions) {
+  Phase phase = Phase::eager_decode;
+  if (is_prefill(batches))
+    phase = Phase::prefill;
+  else if (deployment.speculates)
+    phase = Phase::verify;
+  else if (std::ranges::any_of(decisions, &RankDecision::replay))
+    phase = Phase::graph_decode;
+  return static_cast<std::size_t>(std::ranges::find(kExplorePhases, phase) - kExplorePhases.begin());
+}
+
+Step step_of(std::span<const RankBatch> batches) {
+  Step step;
+  bool same = true;
+  std::optional<ForwardMode> first;
+  for (const RankBatch& batch : batches) {
+    step.tokens.push_back(batch.count);
+    step.mode.push_back(batch.mode);
+    if (batch.count == 0) continue;
+    same = same && (!first || *first == batch.mode);
+    first = batch.mode;
+  }
+  if (same && first) step.mode = {*first};
+  return step;
+}
+
+std::string first_error(std::span<const RankDecision> decisions) {
+  for (const RankDecision& decision : decisions)
+    if (decision.raised) return fmt::format("{}: {}", name(decision.raised->kind), decision.raised->message);
+  return {};
+}
+
+CheckFinding explain(const Deployment& deployment, const TroubledBatch& batch, ExploreOutcome outcome,
+                     std::int64_t needed) {
+  std::int64_t r = 0, rows = 0;
+  for (const RankDecision& decision : batch.decisions) {
+    r = std::max(r, decision.sizing.runtime_max_tokens_per_rank);
+    rows = std::max(rows, sent_rows(decision));
+  }
+  switch (outcome) {
+    case ExploreOutcome::disagrees:
+      return explain_disagreement(deployment, batch);
+    case ExploreOutcome::overflow: {
+      CheckFinding finding = explain_silent_overflow(deployment, batch, needed);
+      finding.id = name(FindingKind::receive_overflow);
+      return finding;
+    }
+    case ExploreOutcome::over_cap:
+      return explain_over_capacity(deployment, batch, needed);
+    case ExploreOutcome::refused: {
+      CheckFinding finding = explain_every_forward(deployment, batch);
+      finding.phase = batch.phase;
+      finding.message = "every rank refuses this batch: " + first_error(batch.decisions);
+      finding.consequence = "the server stops with that batch";
+      return finding;
+    }
+    default:
+      break;
+  }
+  CheckFinding finding = explain_waste(deployment, batch.phase, r, rows);
+  finding.witness = to_witness(batch);
+  return finding;
+}
+
+// Why the server does not start, or empty.
+std::string start_error(const Deployment& deployment) {
+  if (!deployment.rejections.empty()) {
+    const Rejection& first = deployment.rejections.front();
+    return fmt::format("{}: {}: {}", first.handler, name(first.error.kind), first.error.message);
+  }
+  for (std::size_t bucket = 0; bucket < deployment.baked.size(); ++bucket)
+    for (const SizingDecision& rank : deployment.baked[bucket])
+      if (rank.runtime_max_tokens_per_rank > deployment.max_num_tokens)
+        return fmt::format("graph capture: bucket {} needs runtime_max_tokens_per_rank {}, max_num_tokens is {}",
+                           deployment.capture_bs[bucket], rank.runtime_max_tokens_per_rank, deployment.max_num_tokens);
+  return {};
+}
+
+// As in check: a first request that everybody who enters the all-to-all refuses means that the server never gets going.
+bool nobody_gets_in(std::span<const RankDecision> decisions) {
+  std::size_t entering = 0, raised = 0;
+  for (const RankDecision& decision : decisions) {
+    if (!decision.participates || (leaves(decision) && !decision.raised)) continue;
+    ++entering;
+    raised += decision.raised && !decision.exceeds_cap ? 1 : 0;
+  }
+  return entering > 0 && raised == entering;
+}
+
+}  // namespace
+
+ExploreOutcome judge_case(std::span<const RankDecision> decisions) {
+  std::size_t taking_part = 0, leaving = 0, refusing = 0, over_cap = 0;
+  bool differs = false, overflow = false;
+  std::optional<std::int64_t> r;
+  std::int64_t fullest = 0;
+  for (const RankDecision& decision : decisions) {
+    if (!decision.participates) continue;
+    ++taking_part;
+    if (refuses(decision)) {
+      ++refusing;
+      over_cap += decision.exceeds_cap ? 1 : 0;
+      continue;
+    }
+    if (leaves(decision)) {
+      ++leaving;
+      continue;
+    }
+    const std::int64_t own = decision.sizing.runtime_max_tokens_per_rank;
+    differs |= r.value_or(own) != own;
+    r = own;
+    fullest = std::max(fullest, sent_rows(decision));
+    overflow |= sent_rows(decision) > own;
+  }
+  if (taking_part == 0 || leaving == decisions.size()) return ExploreOutcome::unused;
+  if (refusing == taking_part) return over_cap > 0 ? ExploreOutcome::over_cap : ExploreOutcome::refused;
+  // Somebody who refuses, stays away or takes the other collective is waited for.
+  if (differs || refusing > 0 || leaving > 0 || taking_part < decisions.size()) return ExploreOutcome::disagrees;
+  if (overflow) return ExploreOutcome::overflow;
+  return fullest > 0 && *r >= kWasteFactor * fullest ? ExploreOutcome::wasteful : ExploreOutcome::safe;
+}
+
+const ExploreBatches& ConfigurationExplorer::batches_of(const Deployment& deployment) {
+  std::unique_ptr<ExploreBatches>& place = batches_[ExploreBatches::key(deployment)];
+  if (!place) place = std::make_unique<ExploreBatches>(deployment);
+  return *place;
+}
+
+std::int64_t ConfigurationExplorer::count_cases(const ExploreConfiguration& configuration) {
+  const auto deployment = explore_deployment(generation_, configuration, rule_);
+  if (!deployment || !start_error(**deployment).empty()) return 0;
+  return static_cast<std::int64_t>(batches_of(**deployment).size());
+}
+
+ExploreWitness ConfigurationExplorer::witness_of(const ExploreConfiguration& configuration,
+                                                 const Deployment& deployment, std::span<const RankBatch> batches,
+                                                 Decider& decider, const Case& what) const {
+  const std::span<const RankDecision> decisions = decider.decide(batches);
+  const std::size_t stride = decisions.size() / batches.size();
+  TroubledBatch troubled{kExplorePhases[what.phase], {batches.begin(), batches.end()}, {}, true};
+  for (std::size_t rank = 0; rank < batches.size(); ++rank) troubled.decisions.push_back(decisions[rank * stride]);
+  ExploreWitness witness;
+  witness.configuration = configuration.ordinal;
+  witness.ranks = deployment.topology.tp_size;
+  witness.finding = explain(deployment, troubled, what.outcome, largest_[what.phase]);
+  witness.finding.severity = is_error(what.outcome) ? Severity::error : Severity::note;
+  Scenario scenario = explore_scenario(generation_, configuration);
+  std::string class_of = class_name(configuration.exploring_class);
+  std::ranges::replace(class_of, '+', '-');  // the name is that of a file, too
+  scenario.name =
+      fmt::format("{}-{}-{}-{}", generation_.name, class_of, name(kExplorePhases[what.phase]), name(what.outcome));
+  scenario.steps = {step_of(batches)};
+  witness.scenario = to_yaml(scenario);
+  return witness;
+}
+
+void ConfigurationExplorer::record(const ExploreConfiguration& configuration, const Deployment& deployment,
+                                   const ExploreBatches& batches, Decider& decider, ExploreClass& into) {
+  for (std::size_t ordinal = 0; ordinal < cases_.size(); ++ordinal) {
+    const Case& what = cases_[ordinal];
+    const auto outcome = static_cast<std::size_t>(what.outcome);
+    ExploreCell& cell = into.cells[what.phase];
+    ++cell.cases[outcome];
+    // Configurations come in order, so the first witness is the smallest one.
+    if (what.outcome < ExploreOutcome::wasteful || !what.by_itself || cell.witness[outcome]) continue;
+    ExploreWitness witness = witness_of(configuration, deployment, batches.at(ordinal), decider, what);
+    witness.batch = static_cast<std::int64_t>(ordinal);
+    cell.witness[outcome] = std::move(witness);
+  }
+}
+
+void ConfigurationExplorer::explore(const ExploreConfiguration& configuration, std::int64_t limit,
+                                    GenerationExploration& into) {
+  ExploreClass& own_class = into.classes[configuration.exploring_class];
+  const auto refuse = [&](const std::string& why) {
+    ++own_class.refused_configurations;
+    if (own_class.refusal_at >= 0) return;
+    own_class.refusal_at = configuration.ordinal;
+    own_class.refusal = why;
+  };
+  ++into.configurations;
+  ++own_class.configurations;
+  const auto resolved = explore_deployment(generation_, configuration, rule_);
+  if (!resolved) return refuse(resolved.error().message);
+  const Deployment& deployment = **resolved;
+  if (const std::string why = start_error(deployment); !why.empty()) return refuse(why);
+
+  Decider decider(deployment);
+  const ExploreBatches& batches = batches_of(deployment);
+  cases_.clear();
+  largest_.fill(0);
+  std::array<std::int64_t, 2> tried{};  // decode, prefill
+  std::string dead;
+  for (std::size_t ordinal = 0; ordinal < batches.size(); ++ordinal) {
+    const std::span<const RankBatch> batch = batches.at(ordinal);
+    const std::span<const RankDecision> decisions = decider.decide(batch);
+    const std::size_t phase = phase_index(deployment, batch, decisions);
+    cases_.push_back({judge_case(decisions), static_cast<std::uint8_t>(phase)});
+    for (const RankDecision& decision : decisions)
+      largest_[phase] = std::max({largest_[phase], decision.sizing.runtime_max_tokens_per_rank, decision.rows});
+    const bool prefill = kExplorePhases[phase] == Phase::prefill;
+    if (++tried[prefill ? 1 : 0] == 1 && nobody_gets_in(decisions))
+      dead = fmt::format("the first {} is refused: {}", prefill ? "prefill" : "decode", first_error(decisions));
+  }
+  if (!dead.empty()) {
+    refuse(dead);
+    for (Case& what : cases_) {
+      what.by_itself = what.outcome == ExploreOutcome::refused;
+      what.outcome = ExploreOutcome::refused;
+    }
+  }
+  if (limit >= 0 && static_cast<std::size_t>(limit) < cases_.size()) cases_.resize(static_cast<std::size_t>(limit));
+  into.cases += static_cast<std::int64_t>(cases_.size());
+  record(configuration, deployment, batches, decider, own_class);
+}
+
+}  // namespace a2asim

@@ -1,0 +1,46 @@
+// Inside exploring: one configuration, all its batches.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/step/decide.h"
+#include "sim/explore/explore.h"
+#include "sim/explore/explore_batches.h"
+
+namespace a2asim {
+
+// Exposed for its own test: the outcome of one step from what every expert-parallel rank decided.
+ExploreOutcome judge_case(std::span<const RankDecision> decisions);
+
+class ConfigurationExplorer {
+ public:
+  ConfigurationExplorer(const Generation& generation, SizingRule rule)
+      : generation_(generation), rule_(std::move(rule)) {}
+
+  std::int64_t count_cases(const ExploreConfiguration& configuration);
+  // Adds what is found to `into`. limit: only the first cases count; -1: all.
+  void explore(const ExploreConfiguration& configuration, std::int64_t limit, GenerationExploration& into);
+
+ private:
+  struct Case {
+    ExploreOutcome outcome;
+    std::uint8_t phase;     // index in kExplorePhases
+    bool by_itself = true;  // false: refused only because the server comes to nothing, see explore()
+  };
+  const ExploreBatches& batches_of(const Deployment& deployment);
+  void record(const ExploreConfiguration& configuration, const Deployment& deployment, const ExploreBatches& batches,
+              Decider& decider, ExploreClass& into);
+  ExploreWitness witness_of(const ExploreConfiguration& configuration, const Deployment& deployment,
+                            std::span<const RankBatch> batches, Decider& decider, const Case& what) const;
+
+  const Generation& generation_;
+  SizingRule rule_;
+  std::map<std::vector<std::int64_t>, std::unique_ptr<ExploreBatches>> batches_;  // by ExploreBatches::key
+  std::vector<Case> cases_;                                                       // scratch
+  std::array<std::int64_t, kExplorePhases.size()> largest_{};  // the largest R wanted, or rows, by phase
+};
+
+}  // namespace a2asim

@@ -1,0 +1,201 @@
+#include "sim/explore/explore_space.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "model/base/check_invariant.h"
+#include "model/engines/sglang/start/server_args.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::array<std::string_view, kExploreLayouts> kLayouts = {"one_rank", "tensor_parallel", "dp_attention",
+                                                                    "attn_tp",  "collapsed",       "collapsed_attn_tp"};
+constexpr std::array<std::string_view, kExploreExtras> kExtras = {"", "speculative", "small_cap", "skip_all_gather"};
+
+struct Ranks {
+  std::int64_t tp_size, dp_size;
+  bool dp_attention;
+};
+constexpr Ranks kRanks[] = {{1, 1, false}, {2, 1, false}, {2, 2, false}, {2, 2, true}, {4, 1, false}, {4, 2, true},
+                            {4, 4, true},  {8, 1, false}, {8, 2, true},  {8, 4, true}, {8, 8, true}};
+
+// A setting and its values; the first is the plain one.
+struct Setting {
+  using Apply = void (*)(ExploreConfiguration&);
+  enum class For : std::uint8_t { every, dp_attention, decode, prefill };
+  For matters;  // where it has no effect only the plain value is walked
+  std::vector<Apply> values;
+};
+
+using Config = ExploreConfiguration;
+constexpr Setting::Apply kPlain = [](Config&) {};
+
+const std::vector<Setting>& settings() {
+  using For = Setting::For;
+  static const std::vector<Setting> all = {
+      {For::every,
+       {kPlain, [](Config& c) { c.parallel.disaggregation_mode = "prefill"; },
+        [](Config& c) { c.parallel.disaggregation_mode = "decode"; }}},
+      {For::dp_attention, {kPlain, [](Config& c) { c.parallel.moe_dense_tp_size = 1; }}},
+      {For::dp_attention, {kPlain, [](Config& c) { c.parallel.enable_dp_lm_head = true; }}},
+      {For::decode,  // CUDA graphs
+       {[](Config& c) { c.parallel.cuda_graph_max_bs = 4; }, [](Config& c) { c.parallel.cuda_graph_max_bs = 8; },
+        [](Config& c) {
+          c.parallel.cuda_graph_bs = {1, 3, 6};
+        },
+        [](Config& c) { c.parallel.disable_cuda_graph = true; }}},
+      {For::decode,
+       {[](Config& c) { c.parallel.max_running_requests = 64; },
+        [](Config& c) { c.parallel.max_running_requests = 16; }}},
+      {For::prefill,
+       {[](Config& c) { c.parallel.chunked_prefill_size = 64; },
+        [](Config& c) { c.parallel.chunked_prefill_size = 16; }}},
+      {For::every,
+       {kPlain,
+        [](Config& c) {
+          c.parallel.speculative_algorithm = "EAGLE";
+          c.parallel.speculative_num_steps = 1;
+          c.parallel.speculative_eagle_topk = 1;
+          c.parallel.speculative_num_draft_tokens = 2;
+        }}},
+      {For::every, {kPlain, [](Config& c) { c.parallel.max_num_tokens = 4; }}},
+      {For::every, {kPlain, [](Config& c) { c.env["SGLANG_SCHEDULER_SKIP_ALL_GATHER"] = "1"; }}},
+  };
+  return all;
+}
+
+bool matters(Setting::For where, const Config& config) {
+  const auto& mode = config.parallel.disaggregation_mode;
+  switch (where) {
+    case Setting::For::every:
+      return true;
+    case Setting::For::dp_attention:
+      return config.parallel.enable_dp_attention.value_or(false);
+    case Setting::For::decode:
+      return mode != "prefill";
+    case Setting::For::prefill:
+      return mode != "decode";
+  }
+  return true;
+}
+
+std::size_t class_of(const Config& config) {
+  const Parallel& p = config.parallel;
+  const bool spread = *p.dp_size < *p.tp_size;
+  ExploreLayout layout = ExploreLayout::one_rank;
+  if (p.enable_dp_attention.value_or(false)) {
+    layout = p.moe_dense_tp_size && p.enable_dp_lm_head
+                 ? (spread ? ExploreLayout::collapsed_attn_tp : ExploreLayout::collapsed)
+                 : (spread ? ExploreLayout::attn_tp : ExploreLayout::dp_attention);
+  } else if (*p.tp_size > 1) {
+    layout = ExploreLayout::tensor_parallel;
+  }
+  const ExploreExtra extra = !config.env.empty()       ? ExploreExtra::skip_all_gather
+                             : p.max_num_tokens        ? ExploreExtra::small_cap
+                             : p.speculative_algorithm ? ExploreExtra::speculative
+                                                       : ExploreExtra::none;
+  return static_cast<std::size_t>(layout) * kExploreExtras + static_cast<std::size_t>(extra);
+}
+
+Config plain_configuration(const Ranks& ranks, std::string_view runner) {
+  Config config;
+  config.parallel.tp_size = ranks.tp_size;
+  config.parallel.dp_size = ranks.dp_size;
+  config.parallel.ep_size = ranks.tp_size;
+  if (ranks.dp_attention) config.parallel.enable_dp_attention = true;
+  config.parallel.moe_a2a_backend = "flashinfer";
+  config.parallel.moe_runner_backend = runner;
+  return config;
+}
+
+struct Sized {
+  int changed = 0;
+  std::size_t walked = 0;  // settles ties
+  Config config;
+};
+
+// All values of settings()[at..] on top of `sized`.
+void walk(std::size_t at, const Sized& sized, std::vector<Sized>& out) {
+  if (at == settings().size()) {
+    out.push_back(sized);
+    out.back().walked = out.size();
+    return;
+  }
+  const Setting& setting = settings()[at];
+  const std::size_t values = matters(setting.matters, sized.config) ? setting.values.size() : 1;
+  for (std::size_t value = 0; value < values; ++value) {
+    Sized next = sized;
+    setting.values[value](next.config);
+    next.changed += value == 0 ? 0 : 1;
+    walk(at + 1, next, out);
+  }
+}
+
+}  // namespace
+
+std::string class_name(std::size_t exploring_class) {
+  const std::string_view extra = kExtras[exploring_class % kExploreExtras];
+  std::string name(kLayouts[exploring_class / kExploreExtras]);
+  return extra.empty() ? name : name + '+' + std::string(extra);
+}
+
+std::vector<ExploreConfiguration> explore_space(const Generation& generation) {
+  const std::string_view runners = generation.start->flashinfer_runners;
+  std::vector<ExploreConfiguration> space;
+  std::vector<Sized> sized;
+  std::int64_t tp_size = 1;
+  const auto take = [&] {
+    std::ranges::sort(sized, {}, [](const Sized& one) { return std::pair(one.changed, one.walked); });
+    for (Sized& next : sized) space.push_back(std::move(next.config));
+    sized.clear();
+  };
+  for (const Ranks& ranks : kRanks) {
+    if (ranks.tp_size != tp_size) take();
+    tp_size = ranks.tp_size;
+    walk(0, {.config = plain_configuration(ranks, runners.substr(0, runners.find(' ')))}, sized);
+  }
+  take();
+  for (std::size_t at = 0; at < space.size(); ++at) {
+    space[at].ordinal = static_cast<std::int64_t>(at);
+    space[at].exploring_class = class_of(space[at]);
+  }
+  return space;
+}
+
+ScenarioModel explore_model() { return {.num_experts = 16, .top_k = 2, .hidden_size = 64, .layers = 1}; }
+
+Scenario explore_scenario(const Generation& generation, const ExploreConfiguration& configuration) {
+  Scenario scenario;
+  scenario.sglang = generation.name;
+  scenario.parallel = configuration.parallel;
+  scenario.env = configuration.env;
+  scenario.launch = launch_text(scenario);
+  scenario.env = launch_env(scenario);
+  scenario.parallel.reset();
+  scenario.model = explore_model();
+  return scenario;
+}
+
+Result<std::unique_ptr<Deployment>> explore_deployment(const Generation& generation,
+                                                       const ExploreConfiguration& configuration, SizingRule rule) {
+  Scenario scenario;
+  scenario.parallel = configuration.parallel;
+  scenario.env = configuration.env;
+  const std::vector<std::string> words = to_argv(*scenario.parallel);
+  constexpr std::size_t kCommandWords = 3;  // python3 -m sglang.launch_server
+  const auto parsed =
+      parse_server_args(generation.start->flags, std::span(words).subspan(kCommandWords), ParseMode::lenient);
+  if (!parsed) return tl::unexpected(parsed.error());
+  DeploymentInputs inputs;
+  inputs.generation = &generation;
+  inputs.args = parsed->args;
+  for (const auto& [name, value] : launch_env(scenario)) inputs.env.set(name, value);
+  const ScenarioModel model = explore_model();
+  inputs.model = ModelShape{model.num_experts, model.top_k, model.hidden_size};
+  inputs.rule = std::move(rule);
+  return resolve_deployment(inputs);
+}
+
+}  // namespace a2asim

@@ -1,0 +1,260 @@
+// a2asim check: from a launch command to a verdict.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "model/check/check.h"
+#include "model/engines/sglang/deployment.h"
+#include "model/engines/sglang/generation.h"
+#include "model/launch/launch_command.h"
+#include "model/step/model_shapes.h"
+#include "model/engines/sglang/start/server_args.h"
+#include "model/engines/sglang/start/server_args_start.h"
+#include "tools/check/check_formats.h"
+#include "tools/program/commands.h"
+#include "tools/program/input.h"
+#include "tools/program/model_config.h"
+#include "tools/program/refused_argument.h"
+#include "tools/report/check_page.h"
+#include "tools/report/page.h"
+#include "tools/program/rule_process.h"
+#include "tools/program/shape_options.h"
+#include "tools/program/text.h"
+#include "tools/check/yaml_launch.h"
+
+namespace a2asim {
+namespace {
+
+constexpr double kMostGpuMemory_gib = 1 << 20;
+
+constexpr const char* kFooter =
+    R"(The launch command comes from the words after `--`, from --file, or from standard input: a script, or the containers of
+a docker-compose or Kubernetes file. Environment settings in it count (FOO=1 python3 -m .., export FOO=1); --env adds to
+them. Variables and arrays that a script sets are filled in; a value that nobody set is a note, and an error only where
+the verdict needs it.
+
+Examples:
+  a2asim check -- python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 \
+      --enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass
+  a2asim check --sglang v0.5.13 --env SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=1024 --file serve.sh
+  a2asim check --num-experts 256 --top-k 8 --hidden-size 7168 --format json < serve.sh
+  a2asim check --file serve.sh --report serve.html   (opens in a browser, needs no network)
+
+Verdicts: agrees; disagrees (some batch makes ranks derive different sizes); over_capacity (explicit flags admit a batch
+above the cap); rejected (SGLang itself refuses); out_of_scope (no fixed-geometry all-to-all).
+Exit codes: 0 no error found, 1 disagrees, over_capacity or rejected, 2 the input cannot be used (one line says why).)";
+
+struct Options {
+  std::optional<std::string> sglang, gpu_memory, file, rule_cmd, report;
+  ShapeOptions shape;
+  std::vector<std::string> env;
+  std::vector<std::string> stray;  // words without `--` in front
+  std::string format = "text";
+  bool verbose = false;
+};
+
+tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
+
+struct ReadCommand {
+  LaunchCommand launch;
+  CommandSource source;
+};
+
+Result<ReadCommand> read_command(const Options& options, const CommandLine& line, Io& io) {
+  if (!options.stray.empty()) {
+    return unusable(
+        fmt::format("'{}' was not expected: put `--` before the launch command", one_line(options.stray[0], 60)));
+  }
+  if (line.after_dashes && options.file) {
+    return unusable("two launch commands: one after `--`, one in --file; give one of them");
+  }
+  if (line.after_dashes) {
+    const std::vector<std::string>& words = *line.after_dashes;
+    const Result<LaunchCommand> launch = words.size() == 1 ? parse_launch_text(words[0]) : parse_launch_words(words);
+    if (!launch) return tl::unexpected(launch.error());
+    return ReadCommand{*launch, {CommandSource::Kind::command_line, ""}};
+  }
+  const bool from_file = options.file && *options.file != "-";
+  if (!options.file && io.in_is_terminal) {
+    return unusable("no launch command: give it after `--`, in --file, or on standard input");
+  }
+  const Result<std::string> text = from_file ? read_text_file(*options.file) : read_standard_input(io);
+  if (!text) return tl::unexpected(text.error());
+  if (text->find_first_not_of(" \t\r\n") == std::string::npos) {
+    return unusable(
+        fmt::format("no launch command: {} is empty; give the command after `--`, in --file, or on standard input",
+                    from_file ? "file '" + one_line(*options.file) + "'" : "standard input"));
+  }
+  const Result<LaunchCommand> launch = parse_launch_text(*text);
+  if (!launch) return tl::unexpected(launch.error());
+  using Kind = CommandSource::Kind;
+  return ReadCommand{*launch, {from_file ? Kind::file : Kind::standard_input, from_file ? *options.file : ""}};
+}
+
+CheckFinding note(std::string_view id, std::string message) {
+  CheckFinding finding;
+  finding.id = id;
+  finding.message = std::move(message);
+  return finding;
+}
+
+// argparse itself stops the server: no deployment, but an answer.
+CheckReport refused_by_argparse(const Generation& generation, const LaunchCommand& launch, const Error& error) {
+  CheckReport report;
+  report.verdict = Verdict::rejected;
+  report.generation = &generation;
+  CheckFinding finding;
+  finding.id = "rejected";
+  finding.severity = Severity::error;
+  finding.message = error.message;
+  finding.consequence = "the server prints its usage and exits with code 2 before anything starts";
+  finding.fix = fix_for_refused_argument(generation, launch.argv);
+  report.findings.push_back(std::move(finding));
+  return report;
+}
+
+CheckFinding as_finding(std::string_view id, const Note& read) {
+  CheckFinding finding = note(id, read.message);
+  if (read.is_warning) finding.severity = Severity::warning;
+  return finding;
+}
+
+struct Inputs {
+  DeploymentInputs deployment;
+  std::vector<CheckFinding> notes;  // how the input was read
+};
+
+// The model's shape, from the options or from the name in --model-path.
+Result<void> settle_model(const Options& options, Inputs& inputs) {
+  const Result<std::optional<ModelShape>> given = shape_from_options(options.shape);
+  if (!given) return tl::unexpected(given.error());
+  inputs.deployment.model = *given;
+  if (options.shape.model_config) {
+    const Result<std::string> text = read_text_file(*options.shape.model_config);
+    if (text) inputs.deployment.model_quantization = quantization_from_config_json(*text);
+  }
+  const std::optional<std::string>& path = inputs.deployment.args.model_path;
+  if (*given || !path) return {};
+  if (const std::optional<ModelPreset> preset = guess_model(*path)) {
+    const ModelShape& shape = preset->shape;
+    inputs.deployment.model = shape;
+    inputs.notes.push_back(
+        note("model", fmt::format("shape of {} taken from --model-path: {} experts, top_k {}, hidden_size {}",
+                                  preset->name, shape.num_experts, shape.top_k, shape.hidden_size)));
+  }
+  return {};
+}
+
+std::string page_of(const CheckReport& report, const LaunchCommand& launch, const DeploymentInputs& inputs) {
+  CheckForPage page{report, shell_command(launch.argv), inputs.model, std::nullopt, inputs.rule};
+  page.witness = witness_scenario(report, launch.argv, inputs.env.values(), inputs.model);
+  return check_page(page);
+}
+
+Result<CheckReport> resolve_and_check(const DeploymentInputs& inputs) {
+  const Result<std::unique_ptr<Deployment>> deployment = resolve_deployment(inputs);
+  if (!deployment) return tl::unexpected(deployment.error());
+  return check_deployment(**deployment);
+}
+
+Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
+  Inputs inputs;
+  DeploymentInputs& deployment = inputs.deployment;
+  if (options.sglang) {
+    const Result<GenerationMatch> match = find_generation(*options.sglang);
+    if (!match) return unusable("--sglang: " + match.error().message);
+    deployment.generation = match->generation;
+    deployment.has_flashinfer_dispatcher = match->has_flashinfer_dispatcher;
+    if (!match->note.empty()) inputs.notes.push_back(note("generation", match->note));
+  }
+  if (options.gpu_memory) {
+    const Result<double> gib =
+        parse_positive("--gpu-memory", *options.gpu_memory, "GiB of one GPU", kMostGpuMemory_gib);
+    if (!gib) return tl::unexpected(gib.error());
+    deployment.gpu_memory_gib = *gib;
+  }
+  deployment.env = launch.env;
+  if (const Result<void> added = add_environment(options.env, deployment.env); !added) {
+    return tl::unexpected(added.error());
+  }
+  const Result<ParsedArgs> parsed =
+      parse_server_args(deployment.generation->start->flags, launch.argv, ParseMode::lenient);
+  if (!parsed && parsed.error().kind != ErrorKind::parse_error) return tl::unexpected(parsed.error());
+  if (parsed) deployment.args = parsed->args;
+  if (const Result<void> settled = settle_model(options, inputs); !settled) return tl::unexpected(settled.error());
+  for (const Note& read : launch.notes) inputs.notes.push_back(as_finding("launch_command", read));
+  if (parsed) {
+    for (const Note& read : parsed->notes) inputs.notes.push_back(as_finding("server_args", read));
+  }
+  if (options.rule_cmd)
+    inputs.notes.push_back(note("rule", fmt::format("the size comes from --rule-cmd '{}', all else from {}",
+                                                    one_line(*options.rule_cmd, 100), deployment.generation->name)));
+  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd);
+  if (!rule) return tl::unexpected(rule.error());
+  if (*rule) deployment.rule = (*rule)->rule();
+  Result<CheckReport> report =
+      parsed ? resolve_and_check(deployment) : refused_by_argparse(*deployment.generation, launch, parsed.error());
+  if (!report) return report;
+  report->findings.insert(report->findings.end(), inputs.notes.begin(), inputs.notes.end());
+  std::ranges::stable_sort(report->findings, {}, &CheckFinding::severity);
+  const std::string page = options.report ? page_of(*report, launch, deployment) : "";  // its replay may ask the rule
+  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
+  if (options.report) {
+    if (auto written = write_page(*options.report, page); !written) return tl::unexpected(written.error());
+  }
+  return report;
+}
+
+Result<int> run_check(const Options& options, const CommandLine& line, Io& io) {
+  const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json", "sarif"});
+  if (!format) return tl::unexpected(format.error());
+  const Result<ReadCommand> command = read_command(options, line, io);
+  if (!command) return tl::unexpected(command.error());
+  const Result<CheckReport> report = check(options, command->launch);
+  if (!report) return tl::unexpected(report.error());
+  io.out << (*format == 0   ? check_as_text(*report, {options.verbose, io.colour})
+             : *format == 1 ? check_as_json(*report)
+                            : check_as_sarif(*report, command->source));
+  const bool error_found = std::ranges::any_of(
+      report->findings, [](const CheckFinding& finding) { return finding.severity == Severity::error; });
+  return error_found ? kErrorFound : kNothingWrong;
+}
+
+void add_options(CLI::App& command, Options& options) {
+  command
+      .add_option("--sglang", options.sglang, "The version: PR, release or date (`a2asim generations`); default newest")
+      ->type_name("GEN");
+  command.add_option("--env", options.env, "Set an environment variable of the launch; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  add_shape_options(command, options.shape, "; default: guessed from --model-path");
+  command.add_option("--gpu-memory", options.gpu_memory, "Memory of one GPU, which SGLang's defaults follow")
+      ->type_name("GiB");
+  command
+      .add_option("--rule-cmd", options.rule_cmd,
+                  "Ask this program for the size instead of the version's own rule (see tools/README.md, installed in "
+                  "share/doc/a2asim)")
+      ->type_name("\"PROGRAM ARGS\"");
+  command.add_option("--file", options.file, "Read the launch command from a file; - is standard input")
+      ->type_name("FILE");
+  command.add_option("--report", options.report, "Write one HTML page: the finding, the batch that shows it, replayed")
+      ->type_name("OUT.html");
+  command.add_option("--format", options.format, "text, json or sarif; default text")->type_name("FORMAT");
+  command.add_flag("--verbose", options.verbose, "Text: every finding in full, longer than a screen");
+  command.add_option("words", options.stray)->group("");  // for a clear message only
+  command.footer(kFooter);
+}
+
+}  // namespace
+
+void add_check(CLI::App& program, CommandLine& line) {
+  CLI::App* command = program.add_subcommand("check", "From a launch command to a verdict");
+  const auto options = std::make_shared<Options>();
+  add_options(*command, *options);
+  command->callback(
+      [&line, options] { line.run = [&line, options](Io& io) { return run_check(*options, line, io); }; });
+}
+
+}  // namespace a2asim

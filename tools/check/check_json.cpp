@@ -1,0 +1,78 @@
+#include <nlohmann/json.hpp>
+
+#include "model/engines/sglang/generation.h"
+#include "tools/check/check_formats.h"
+#include "tools/program/json_document.h"
+
+namespace a2asim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json topology(const Topology& t) {
+  return {{"tp_size", t.tp_size},
+          {"dp_size", t.dp_size},
+          {"ep_size", t.ep_size},
+          {"attn_tp_size", t.attn_tp_size},
+          {"attn_cp_size", t.attn_cp_size},
+          {"moe_dense_tp_size", or_null(t.moe_dense_tp_size)},
+          {"attn_dp_size", t.attn_dp_size},
+          {"moe_dp_size", t.moe_dp_size},
+          {"enable_dp_attention", t.enable_dp_attention}};
+}
+
+// Where the command line itself is refused: the same keys, without values.
+Json unknown_topology() {
+  Json out = topology(Topology{});
+  for (const auto& size : out.items()) size.value() = nullptr;
+  return out;
+}
+
+Json capacity(const CheckReport& report) {
+  Json out = {{"max_num_tokens", nullptr}, {"workspace_bytes_per_rank", nullptr}, {"source", report.capacity_source}};
+  if (report.capacity) out["max_num_tokens"] = report.capacity->max_num_tokens;
+  if (report.capacity && report.workspace_known) {
+    out["workspace_bytes_per_rank"] = report.capacity->workspace_bytes_per_rank;
+    out["dispatch_bytes_per_token"] = report.capacity->dispatch_bytes_per_token;
+    out["combine_bytes_per_token"] = report.capacity->combine_bytes_per_token;
+  }
+  return out;
+}
+
+}  // namespace
+
+Json witness_as_json(const std::optional<CheckWitness>& witness) {
+  if (!witness) return nullptr;
+  Json r = Json::array();
+  for (const std::optional<std::int64_t>& value : witness->runtime_max_tokens_per_rank) r.push_back(or_null(value));
+  return {{"tokens_per_dp_rank", witness->tokens_per_dp_rank},
+          {"runtime_max_tokens_per_rank", r},
+          {"modes", witness->modes},
+          {"paths", witness->paths}};
+}
+
+Json finding_as_json(const CheckFinding& finding) {
+  return {{"id", finding.id},
+          {"severity", name(finding.severity)},
+          {"phase", name(finding.phase)},
+          {"message", finding.message},
+          {"consequence", finding.consequence},
+          {"why", finding.chain},
+          {"witness", witness_as_json(finding.witness)},
+          {"fix", finding.fix}};
+}
+
+std::string check_as_json(const CheckReport& report) {
+  Json findings = Json::array();
+  for (const CheckFinding& finding : report.findings) findings.push_back(finding_as_json(finding));
+  return print(Json{{"tool", tool_as_json()},
+                    {"engine", "sglang"},
+                    {"generation", report.generation == nullptr ? Json() : Json(report.generation->name)},
+                    {"backend", report.backend},
+                    {"topology", report.backend.empty() ? unknown_topology() : topology(report.topology)},
+                    {"capacity", capacity(report)},
+                    {"verdict", name(report.verdict)},
+                    {"findings", findings}});
+}
+
+}  // namespace a2asim

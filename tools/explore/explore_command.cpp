@@ -1,0 +1,219 @@
+// a2asim explore: a bounded space of configurations and batches, walked in order of size.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "model/engines/sglang/generation.h"
+#include "tools/program/commands.h"
+#include "tools/explore/explore_formats.h"
+#include "tools/program/input.h"
+#include "tools/report/explore_page.h"
+#include "tools/program/rule_process.h"
+#include "tools/program/text.h"
+
+namespace a2asim {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kMostCases = std::int64_t{1} << 53;  // exact in every reader of JSON
+constexpr std::int64_t kMostSeconds = 1'000'000;
+constexpr std::int64_t kMostShards = 1'000'000;
+
+constexpr const char* kFooter =
+    R"(Walks every combination of: tp 1 to 8, dp, DP attention, --moe-dense-tp-size, --enable-dp-lm-head, CUDA graphs,
+request limit, chunk, speculation, cap, skipped all-gather and disaggregation; and on each every small batch (all counts
+up to 3 on up to 4 ranks) and both sides of every edge. Smallest first, so the first counterexample is a smallest one.
+
+A cell of the matrix says the worst of its cases:
+  disagrees   ranks derive different sizes, or some refuse while others wait: an error
+  overflow    a rank has more rows than the size, unchecked: an error
+  over_cap    every rank refuses, because the size exceeds the cap
+  rejected    every rank refuses for another reason, or the server does not start
+  wasteful    right, but the size is at least four times the rows of the fullest rank
+  safe        right; unused: no rank enters the all-to-all; -: does not occur
+
+Examples:
+  a2asim explore --sglang pr29461
+  a2asim explore --sglang pr27945..pr30450 --out witnesses --report matrix.html
+  a2asim explore --sglang pr29461 --rule-cmd "python3 tools/examples/rule_pr29461.py"
+  a2asim explore --sglang all --shard 2/8 --format json > shard2.json    (then: a2asim merge shard*.json)
+
+Exit codes: 0 no error, 1 a disagreement or a silent overflow, 2 the input cannot be used (one line says why).)";
+
+struct Options {
+  std::optional<std::string> sglang, rule_cmd, budget, shard, threads, out, report;
+  std::string format = "text";
+};
+
+tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
+
+Result<std::size_t> generation_index(const std::string& text) {
+  const Result<GenerationMatch> match = find_generation(text);
+  if (!match) return unusable("--sglang: " + match.error().message);
+  return static_cast<std::size_t>(match->generation - generations().data());
+}
+
+// "GEN", "GEN..GEN" (oldest first) or "all".
+Result<std::span<const Generation>> chosen_generations(const std::optional<std::string>& text) {
+  const std::string wanted = text.value_or("newest");
+  if (wanted == "all") return generations();
+  const std::size_t dots = wanted.find("..");
+  const Result<std::size_t> first = generation_index(wanted.substr(0, dots));
+  if (!first) return tl::unexpected(first.error());
+  const Result<std::size_t> last = dots == std::string::npos ? first : generation_index(wanted.substr(dots + 2));
+  if (!last) return tl::unexpected(last.error());
+  if (*last < *first)
+    return unusable(fmt::format("--sglang '{}': the older generation comes first", one_line(wanted, 60)));
+  return generations().subspan(*first, *last - *first + 1);
+}
+
+struct Budget {
+  std::optional<std::int64_t> cases;
+  std::optional<std::chrono::milliseconds> time;
+};
+
+// "500", "500cases", "500 cases", "10s", "2m".
+Result<Budget> parse_budget(const std::optional<std::string>& text) {
+  Budget budget;
+  if (!text) return budget;
+  const std::size_t digits = std::min(text->find_first_not_of("0123456789"), text->size());
+  std::string unit = text->substr(digits);
+  unit.erase(0, std::min(unit.find_first_not_of(' '), unit.size()));
+  const bool is_time = unit == "s" || unit == "m";
+  if (digits == 0 || !(is_time || unit.empty() || unit == "cases" || unit == "case"))
+    return unusable(
+        fmt::format("--budget takes seconds (10s), minutes (2m) or cases (5000), not '{}'", one_line(*text, 60)));
+  const Result<std::int64_t> number =
+      parse_count("--budget", text->substr(0, digits), 1, is_time ? kMostSeconds : kMostCases);
+  if (!number) return tl::unexpected(number.error());
+  if (is_time)
+    budget.time = std::chrono::seconds(*number * (unit == "m" ? 60 : 1));
+  else
+    budget.cases = *number;
+  return budget;
+}
+
+// "I/N": counted from 0 or from 1, for 0 and N name the same shard.
+Result<std::optional<Shard>> parse_shard(const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  const std::size_t slash = text->find('/');
+  if (slash == std::string::npos)
+    return unusable(fmt::format("--shard takes I/N, such as 1/4, not '{}'", one_line(*text, 60)));
+  const Result<std::int64_t> of = parse_count("--shard, after the slash", text->substr(slash + 1), 1, kMostShards);
+  if (!of) return tl::unexpected(of.error());
+  const Result<std::int64_t> index = parse_count("--shard, before the slash", text->substr(0, slash), 0, *of);
+  if (!index) return tl::unexpected(index.error());
+  return Shard{*index % *of, *of};
+}
+
+// Stops at the end of the time or when the rule fails, and shows on a terminal how far it is.
+class Watch {
+ public:
+  Watch(std::optional<std::chrono::milliseconds> time, const RuleProcess* rule, Io& io) : rule_(rule), io_(io) {
+    if (time) deadline_ = Clock::now() + *time;
+  }
+  ~Watch() {
+    if (shown_) io_.err << "\r\x1b[K" << std::flush;
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  bool goes_on() const { return !(deadline_ && Clock::now() >= *deadline_) && !(rule_ != nullptr && rule_->failed()); }
+
+  bool report(std::string_view generation, std::int64_t done, std::int64_t all) {
+    const Clock::time_point now = Clock::now();
+    if (io_.err_is_terminal && now - last_ > std::chrono::milliseconds(200)) {
+      last_ = now;
+      shown_ = true;
+      io_.err << fmt::format("\rexploring {}: {} of {} configurations\x1b[K", generation, done, all) << std::flush;
+    }
+    return goes_on();
+  }
+
+ private:
+  std::optional<Clock::time_point> deadline_;
+  const RuleProcess* rule_;
+  Io& io_;
+  Clock::time_point last_ = Clock::now();
+  bool shown_ = false;
+};
+
+Result<int> run_explore(const Options& options, Io& io) {
+  const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json", "sarif"});
+  if (!format) return tl::unexpected(format.error());
+  const auto chosen = chosen_generations(options.sglang);
+  if (!chosen) return tl::unexpected(chosen.error());
+  const Result<Budget> budget = parse_budget(options.budget);
+  if (!budget) return tl::unexpected(budget.error());
+  const auto shard = parse_shard(options.shard);
+  if (!shard) return tl::unexpected(shard.error());
+  const Result<int> threads = parse_threads(options.threads);
+  if (!threads) return tl::unexpected(threads.error());
+  const auto rule = start_rule(options.rule_cmd);
+  if (!rule) return tl::unexpected(rule.error());
+
+  ExploreReport report;
+  report.rule = options.rule_cmd;
+  report.budget_cases = budget->cases;
+  report.shard = *shard;
+  {
+    Watch watch(budget->time, rule->get(), io);
+    for (const Generation& generation : *chosen) {
+      ExploreOptions how;
+      if (*rule) how.rule = (*rule)->rule();
+      how.budget_cases = watch.goes_on() ? budget->cases : 0;
+      how.shard = shard->value_or(Shard{}).index;
+      how.shards = shard->value_or(Shard{}).of;
+      how.threads = *threads;
+      how.on_progress = [&](std::int64_t done, std::int64_t all) { return watch.report(generation.name, done, all); };
+      GenerationExploration found = explore(generation, how);
+      if (how.budget_cases == 0) found.stopped_at = 0;
+      report.generations.push_back(std::move(found));
+    }
+  }
+  const SizingRule own = *rule ? (*rule)->rule() : SizingRule{};
+  const std::string html = options.report ? explore_page(report, own) : "";  // its replays may ask the rule
+  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
+  return deliver(report, {options.format, options.out, options.report, html}, io);
+}
+
+void add_options(CLI::App& command, Options& options) {
+  command.add_option("--sglang", options.sglang, "A version, a range GEN..GEN, or all; default newest")
+      ->type_name("GEN");
+  command
+      .add_option("--rule-cmd", options.rule_cmd,
+                  "Ask this program for the size instead of the version's own rule (see tools/README.md, installed in "
+                  "share/doc/a2asim)")
+      ->type_name("\"PROGRAM ARGS\"");
+  command.add_option("--budget", options.budget, "Stop after 10s, 2m, or a number of cases of each version")
+      ->type_name("10s|N");
+  command.add_option("--shard", options.shard, "Explore one part of N; `merge` adds the JSON outputs up")
+      ->type_name("I/N");
+  command.add_option("--threads", options.threads, "Threads; the result does not depend on it; default all cores")
+      ->type_name("N");
+  command.add_option("--out", options.out, "Write the witness of each bad cell as a scenario for `replay`")
+      ->type_name("DIR");
+  command.add_option("--report", options.report, "Write one HTML page: the matrix, and each witness with its replay")
+      ->type_name("OUT.html");
+  command.add_option("--format", options.format, "text, json or sarif; default text")->type_name("FORMAT");
+  command.footer(kFooter);
+}
+
+}  // namespace
+
+void add_explore(CLI::App& program, CommandLine& line) {
+  CLI::App* command = program.add_subcommand("explore", "Search all small configurations and batches for trouble");
+  const auto options = std::make_shared<Options>();
+  add_options(*command, *options);
+  command->callback([&line, options] {
+    line.run = [&line, options](Io& io) -> Result<int> {
+      if (line.after_dashes) return unusable("takes no launch command: leave out `--` and what follows");
+      return run_explore(*options, io);
+    };
+  });
+}
+
+}  // namespace a2asim

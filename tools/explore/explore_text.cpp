@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "model/check/check_explain.h"
+#include "model/engines/sglang/generation.h"
+#include "tools/explore/explore_formats.h"
+#include "tools/program/text.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+
+// 1234567 -> "1,234,567"
+std::string grouped(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string cell_text(const ExploreClass& one, const ExploreCell& cell) {
+  if (const auto outcome = cell.outcome()) return std::string(name(*outcome));
+  return one.refused_configurations == one.configurations ? "rejected" : "-";
+}
+
+bool never_starts(const ExploreClass& one) {
+  return one.refused_configurations == one.configurations &&
+         std::ranges::all_of(one.cells, [](const ExploreCell& cell) { return cell.total() == 0; });
+}
+
+std::string matrix(const GenerationExploration& generation) {
+  std::vector<std::vector<std::string>> rows = {{"class of configurations", "number", "rejected"}};
+  for (const Phase phase : kExplorePhases) rows[0].emplace_back(name(phase));
+  std::map<std::int64_t, std::pair<std::string, std::string>> never;  // by the first refusal: classes, reason
+  for (std::size_t i = 0; i < kExploreClasses; ++i) {
+    const ExploreClass& one = generation.classes[i];
+    if (one.configurations == 0) continue;
+    if (never_starts(one)) {
+      auto known = std::ranges::find_if(never, [&](const auto& entry) { return entry.second.second == one.refusal; });
+      if (known == never.end()) known = never.insert({one.refusal_at, {"", one.refusal}}).first;
+      known->second.first += (known->second.first.empty() ? "" : ", ") + class_name(i);
+      continue;
+    }
+    rows.push_back({class_name(i), grouped(one.configurations), grouped(one.refused_configurations)});
+    for (const ExploreCell& cell : one.cells) rows.back().push_back(cell_text(one, cell));
+  }
+  std::string out;
+  if (rows.size() > 1)
+    for (const std::string& line : table(rows, {1, 2})) out += "  " + line + '\n';
+  for (const auto& [at, entry] : never) {
+    for (const std::string& line : wrap(fmt::format("rejected at the start: {}", entry.first), kWidth - 2, 4))
+      out += "  " + line + '\n';
+    out += "    " + cut(one_line(entry.second), kWidth - 4) + '\n';
+  }
+  return out;
+}
+
+std::string head(const ExploreReport& report, const GenerationExploration& generation) {
+  std::int64_t rejected = 0;
+  for (const ExploreClass& one : generation.classes) rejected += one.refused_configurations;
+  std::string out =
+      fmt::format("sglang {}{}: {} cases on {} of {} configurations, {} rejected{}\n", generation.generation,
+                  report.rule ? " with --rule-cmd " + one_line(*report.rule, 60) : "", grouped(generation.cases),
+                  grouped(generation.configurations), grouped(generation.space), grouped(rejected),
+                  report.shard ? fmt::format(" (shard {}/{})", report.shard->index, report.shard->of) : "");
+  if (generation.stopped_at)
+    out += fmt::format("  stopped by the budget before configuration {}: the rest is not explored\n",
+                       *generation.stopped_at);
+  return out;
+}
+
+std::string counts(const GenerationExploration& generation) {
+  const auto count = [&](ExploreOutcome outcome) { return generation.count(outcome); };
+  const std::int64_t disagrees = count(ExploreOutcome::disagrees), overflow = count(ExploreOutcome::overflow);
+  std::string out = disagrees + overflow == 0
+                        ? fmt::format("  no disagreement and no silent overflow in {} cases", grouped(generation.cases))
+                        : fmt::format("  of {} cases {} disagree and {} overflow silently", grouped(generation.cases),
+                                      grouped(disagrees), grouped(overflow));
+  if (const auto n = count(ExploreOutcome::over_cap)) out += fmt::format("; {} refused by the cap", grouped(n));
+  if (const auto n = count(ExploreOutcome::refused)) out += fmt::format("; {} rejected", grouped(n));
+  if (const auto n = count(ExploreOutcome::wasteful)) out += fmt::format("; {} wasteful", grouped(n));
+  return out + '\n';
+}
+
+std::string indented(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    out += "    " + text.substr(at, end - at) + '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
+// "requests [2, 0] -> size [2, 1]"
+std::string batch_text(const CheckFinding& finding) {
+  const CheckWitness& witness = *finding.witness;
+  std::vector<std::string> tokens, sizes;
+  for (std::size_t rank = 0; rank < witness.tokens_per_dp_rank.size(); ++rank) {
+    tokens.push_back(std::to_string(witness.tokens_per_dp_rank[rank]));
+    const std::optional<std::int64_t>& r = witness.runtime_max_tokens_per_rank[rank];
+    sizes.push_back(r ? std::to_string(*r) : "error");
+  }
+  return fmt::format("{} {} -> size {}", finding.phase == Phase::prefill ? "tokens" : "requests", fold_ranks(tokens),
+                     fold_ranks(sizes));
+}
+
+std::string witness_lines(const ExploreReport& report, const GenerationExploration& generation) {
+  std::vector<std::vector<std::string>> rows;
+  for (const PlacedWitness& placed : witnesses(report)) {
+    if (placed.generation != &generation || !placed.worst) continue;
+    const ExploreWitness& witness = *placed.witness;
+    rows.push_back({fmt::format("{} {}", class_name(placed.exploring_class), name(witness.finding.phase)),
+                    std::string(name(placed.outcome)), counted(static_cast<std::size_t>(witness.ranks), "rank"),
+                    witness.finding.witness ? batch_text(witness.finding) : ""});
+  }
+  std::string out = rows.empty() ? "" : "  smallest witness of each cell:\n";
+  for (const std::string& line : table(rows, {})) out += "    " + cut(line, kWidth) + '\n';
+  return out;
+}
+
+}  // namespace
+
+std::string explore_as_text(const ExploreReport& report, const std::string& out) {
+  std::string text;
+  for (const GenerationExploration& generation : report.generations) {
+    if (!text.empty()) text += '\n';
+    text += head(report, generation) + matrix(generation) + counts(generation) + witness_lines(report, generation);
+    if (const ExploreWitness* first = generation.first_error()) {
+      text += fmt::format("  the smallest error, {} ranks; `a2asim replay{}` shows what it does:\n", first->ranks,
+                          report.rule ? " --rule-cmd .." : "");
+      text += indented(first->scenario);
+    }
+  }
+  if (report.generations.size() > 1)
+    text += fmt::format("\n{} generations, {} cases\n", report.generations.size(), grouped(report.cases()));
+  if (!out.empty()) text += fmt::format("scenarios of all witnesses: {}\n", one_line(out));
+  return text;
+}
+
+}  // namespace a2asim

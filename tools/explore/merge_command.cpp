@@ -1,0 +1,115 @@
+// a2asim merge: the JSON outputs of all shards of an exploration -> the output of the whole.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "tools/program/commands.h"
+#include "tools/explore/explore_formats.h"
+#include "tools/program/input.h"
+#include "tools/report/explore_page.h"
+#include "tools/program/text.h"
+
+namespace a2asim {
+namespace {
+
+constexpr const char* kFooter =
+    R"(Shards are parts of one exploration, made on as many machines or cores: all with the same --sglang, --rule-cmd and
+--budget. All N of them are needed, each once, in any order. The result is what `a2asim explore` without --shard prints.
+
+Example:
+  a2asim explore --shard 0/2 --format json > 0.json
+  a2asim explore --shard 1/2 --format json > 1.json
+  a2asim merge 0.json 1.json
+
+Exit codes: those of explore: 0 nothing wrong found, 1 a finding of severity error, 2 the input cannot be used (one line
+says why).)";
+
+struct Options {
+  std::vector<std::string> files;
+  std::optional<std::string> out, report;
+  std::string format = "text";
+};
+
+tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
+
+struct Part {
+  std::string file;
+  ExploreReport report;
+};
+
+Result<Part> read_part(const std::string& file) {
+  const Result<std::string> text = read_text_file(file);
+  if (!text) return tl::unexpected(text.error());
+  Result<ExploreReport> report = read_explore_json(*text, one_line(file));
+  if (!report) return tl::unexpected(report.error());
+  if (!report->shard) return unusable(fmt::format("'{}' is no shard: it was made without --shard", one_line(file)));
+  return Part{one_line(file), std::move(*report)};
+}
+
+Result<void> add_part(ExploreReport& whole, const Part& first, const Part& part) {
+  const ExploreReport& report = part.report;
+  const auto differs = [&](std::string_view what) {
+    return unusable(
+        fmt::format("'{}' and '{}' belong to different explorations: {} differs", first.file, part.file, what));
+  };
+  if (report.shard->of != first.report.shard->of) return differs("the number of shards");
+  if (report.rule != first.report.rule) return differs("--rule-cmd");
+  if (report.budget_cases != first.report.budget_cases) return differs("--budget");
+  if (report.generations.size() != whole.generations.size()) return differs("--sglang");
+  for (std::size_t i = 0; i < whole.generations.size(); ++i)
+    if (!add(whole.generations[i], report.generations[i])) return differs("--sglang");
+  return {};
+}
+
+std::int64_t index_of(const Part& part) { return part.report.shard->index; }
+
+// Every shard once; `parts` are in the order of their indices.
+Result<void> check_complete(const std::vector<Part>& parts) {
+  const std::int64_t of = parts.front().report.shard->of;
+  const auto twice = std::ranges::adjacent_find(parts, {}, index_of);
+  if (twice != parts.end())
+    return unusable(fmt::format("'{}' and '{}' are the same shard {}/{}", twice->file, std::next(twice)->file,
+                                index_of(*twice), of));
+  for (std::int64_t index = 0; index < of; ++index)
+    if (index == std::ssize(parts) || index_of(parts[static_cast<std::size_t>(index)]) != index)
+      return unusable(fmt::format("shard {}/{} is missing: give the outputs of all {} shards", index, of, of));
+  return {};
+}
+
+Result<int> run_merge(const Options& options, Io& io) {
+  if (options.files.empty())
+    return unusable("no shards: name the JSON outputs of `a2asim explore --shard I/N --format json`");
+  std::vector<Part> parts;
+  for (const std::string& file : options.files) {
+    Result<Part> part = read_part(file);
+    if (!part) return tl::unexpected(part.error());
+    parts.push_back(std::move(*part));
+  }
+  std::ranges::sort(parts, {}, index_of);
+  ExploreReport whole = parts.front().report;
+  whole.shard.reset();
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    if (auto added = add_part(whole, parts.front(), parts[i]); !added) return tl::unexpected(added.error());
+  if (auto complete = check_complete(parts); !complete) return tl::unexpected(complete.error());
+  const std::string html = options.report ? explore_page(whole, {}) : "";
+  return deliver(whole, {options.format, options.out, options.report, html}, io);
+}
+
+}  // namespace
+
+void add_merge(CLI::App& program, CommandLine& line) {
+  CLI::App* command = program.add_subcommand("merge", "Add up the shards of an exploration");
+  const auto options = std::make_shared<Options>();
+  command->add_option("files", options->files, "Outputs of `explore --shard I/N --format json`, all N of them")
+      ->type_name("SHARD.json");
+  command->add_option("--out", options->out, "Write the witness of each bad cell as a scenario for `replay`")
+      ->type_name("DIR");
+  command->add_option("--report", options->report, "Write one HTML page: the matrix, and each witness with its replay")
+      ->type_name("OUT.html");
+  command->add_option("--format", options->format, "text, json or sarif; default text")->type_name("FORMAT");
+  command->footer(kFooter);
+  command->callback([&line, options] { line.run = [options](Io& io) { return run_merge(*options, io); }; });
+}
+
+}  // namespace a2asim

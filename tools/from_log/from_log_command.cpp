@@ -1,0 +1,198 @@
+// a2asim from-log: from a server's log to a scenario for replay.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "tools/program/commands.h"
+#include "tools/from_log/from_log.h"
+#include "tools/program/input.h"
+#include "tools/program/shape_options.h"
+#include "tools/program/text.h"
+
+namespace a2asim {
+namespace {
+
+constexpr double kMostWindow_s = 3600;
+
+constexpr const char* kFooter =
+    R"(The log is what an SGLang server writes: lines such as
+  [2026-06-20 10:11:12 DP1 TP1 EP1] Decode batch, #running-req: 3, #token: 512, .., cuda graph: True, ..
+  [2026-06-20 10:11:12 DP0 TP0] Prefill batch, #new-seq: 1, #new-token: 128, #cached-token: 0, ..
+with whatever docker, Kubernetes or a journal puts in front. The deployment comes from the line server_args=ServerArgs(..)
+at the log's top, or from a launch command after `--` or in --launch. The scenario goes to standard output or --out; what
+could not be placed, and why, goes to standard error and into the scenario as comments.
+
+How lines become steps: lines of one kind (prefill or decode) whose time stamps are at most --window apart are one step,
+one line a rank, in the order of each rank's lines. With SGLANG_LOG_FORWARD_ITERS=1 on the server its iteration numbers
+decide instead. SGLang logs a decode batch only once in decode_log_interval (40) decode iterations of a rank, so decode
+steps are samples; a server started with --decode-log-interval 1 logs all of them. A rank without a line in a step was
+idle or was not logged: --missing says what it is taken for.
+
+Examples:
+  a2asim from-log server.log --sglang pr26643 > collapse.yaml && a2asim replay collapse.yaml
+  a2asim from-log server.log --launch serve.sh --num-experts 256 --top-k 8 --hidden-size 7168 --out night.yaml
+  kubectl logs decode-0 | a2asim from-log - --lines 1:20000 --missing last | a2asim replay /dev/stdin --fidelity geometry
+
+Exit codes: 0 a scenario was made, 2 the input cannot be used (one line says why).)";
+
+struct Options {
+  ShapeOptions shape;
+  std::optional<std::string> file, sglang, launch, window, replica, lines, out;
+  std::vector<std::string> env;
+  std::string missing = "idle";
+};
+
+tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
+
+Result<std::optional<LaunchCommand>> read_launch(const Options& options, const CommandLine& line) {
+  if (line.after_dashes && options.launch) return unusable("two launch commands: one after `--`, one in --launch");
+  if (line.after_dashes) {
+    Result<LaunchCommand> launch = parse_launch_words(*line.after_dashes);
+    if (!launch) return tl::unexpected(launch.error());
+    return std::move(*launch);
+  }
+  if (!options.launch) return std::nullopt;
+  const Result<std::string> text = read_text_file(*options.launch);
+  if (!text) return unusable("--launch: " + text.error().message);
+  Result<LaunchCommand> launch = parse_launch_command(*text);
+  if (!launch) return unusable("--launch: " + launch.error().message);
+  return std::move(*launch);
+}
+
+struct LineRange {
+  std::size_t first = 1;
+  std::size_t last = std::numeric_limits<std::size_t>::max();
+};
+
+Result<LineRange> read_lines(const std::optional<std::string>& text) {
+  LineRange range;
+  if (!text) return range;
+  const std::size_t colon = text->find(':');
+  if (colon == std::string::npos)
+    return unusable(fmt::format("--lines takes FIRST:LAST, as 1:20000, not '{}'", one_line(*text, 60)));
+  const Result<std::int64_t> first = parse_count("--lines", std::string_view(*text).substr(0, colon), 1, INT64_MAX);
+  if (!first) return tl::unexpected(first.error());
+  const Result<std::int64_t> last =
+      parse_count("--lines", std::string_view(*text).substr(colon + 1), *first, INT64_MAX);
+  if (!last) return tl::unexpected(last.error());
+  return LineRange{static_cast<std::size_t>(*first), static_cast<std::size_t>(*last)};
+}
+
+Result<FromLogOptions> read_options(const Options& options, const CommandLine& line) {
+  FromLogOptions out;
+  out.source = *options.file == "-" ? "standard input" : std::filesystem::path(*options.file).filename().string();
+  out.sglang = options.sglang;
+  Result<std::optional<LaunchCommand>> launch = read_launch(options, line);
+  if (!launch) return tl::unexpected(launch.error());
+  out.launch = std::move(*launch);
+  if (auto added = add_environment(options.env, out.env); !added) return tl::unexpected(added.error());
+  const Result<std::optional<ModelShape>> shape = shape_from_options(options.shape);
+  if (!shape) return tl::unexpected(shape.error());
+  out.model = *shape;
+  if (options.window) {
+    const Result<double> seconds = parse_positive("--window", *options.window, "seconds", kMostWindow_s);
+    if (!seconds) return tl::unexpected(seconds.error());
+    out.window_ms = static_cast<std::int64_t>(*seconds * 1000);
+  }
+  const Result<std::size_t> missing = parse_choice("--missing", options.missing, {"idle", "last", "drop"});
+  if (!missing) return tl::unexpected(missing.error());
+  out.missing = static_cast<MissingRank>(*missing);
+  if (options.replica) {
+    const Result<std::int64_t> replica = parse_count("--replica", *options.replica, 0, kMaxScenarioRanks - 1);
+    if (!replica) return tl::unexpected(replica.error());
+    out.replica = *replica;
+  }
+  return out;
+}
+
+Result<LogContents> read_file(const std::string& path, const LineRange& lines, Io& io) {
+  if (path == "-") return read_log(io.in, lines.first, lines.last);
+  const std::string what = "file '" + one_line(path) + "'";
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return unusable(what + " is a directory: name a file in it");
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return unusable(what + " cannot be opened: check the path");
+  return read_log(in, lines.first, lines.last);
+}
+
+Result<void> write_out(const std::optional<std::string>& path, const std::string& yaml, Io& io) {
+  if (!path) {
+    io.out << yaml;
+    return {};
+  }
+  std::ofstream file(*path, std::ios::binary | std::ios::trunc);
+  file << yaml;
+  file.close();
+  if (!file) return unusable(fmt::format("--out: cannot write '{}'; give a path that can be written", one_line(*path)));
+  return {};
+}
+
+void report(const FromLog& made, Io& io) {
+  const auto say = [&](const std::string& text) {
+    for (const std::string& line : wrap(text, 100, 2)) io.err << line << '\n';
+  };
+  say(fmt::format("from-log: {} of {} placed in {}", made.placed, counted(made.batch_lines, "batch line"),
+                  counted(static_cast<std::size_t>(num_steps(made.scenario)), "step")));
+  for (const NotPlaced& one : made.not_placed) {
+    std::string numbers;
+    for (const std::size_t number : one.first_lines)
+      numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", number);
+    say(fmt::format("not placed: {} ({}{}): {}", one.count == 1 ? "1 line" : fmt::format("{} lines", one.count),
+                    numbers, one.count > one.first_lines.size() ? ", .." : "", one.reason));
+  }
+  for (const std::string& note : made.notes) say("note: " + note);
+}
+
+Result<int> run_from_log(const Options& options, const CommandLine& line, Io& io) {
+  if (!options.file) return unusable("no log: name a file, or - for standard input");
+  const Result<FromLogOptions> with = read_options(options, line);
+  if (!with) return tl::unexpected(with.error());
+  const Result<LineRange> lines = read_lines(options.lines);
+  if (!lines) return tl::unexpected(lines.error());
+  const Result<LogContents> log = read_file(*options.file, *lines, io);
+  if (!log) return tl::unexpected(log.error());
+  const Result<FromLog> made = scenario_from_log(*log, *with);
+  if (!made) return tl::unexpected(made.error());
+  if (auto written = write_out(options.out, made->yaml, io); !written) return tl::unexpected(written.error());
+  report(*made, io);
+  return kNothingWrong;
+}
+
+void add_options(CLI::App& command, Options& options) {
+  command.add_option("file", options.file, "The log; - is standard input")->type_name("FILE");
+  command.add_option("--sglang", options.sglang, "The server's version (`a2asim generations`); default newest")
+      ->type_name("GEN");
+  command.add_option("--launch", options.launch, "The launch command, in place of the log's server_args")
+      ->type_name("FILE");
+  command.add_option("--env", options.env, "An environment variable that the server had; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+  add_shape_options(command, options.shape, "; default: guessed from the log's model_path");
+  command.add_option("--window", options.window, "Most time between the lines of one step; default 1")
+      ->type_name("SECONDS");
+  command
+      .add_option(
+          "--missing", options.missing,
+          "idle, last or drop: a rank without a line in a step is taken as idle, as running its last decode batch, or "
+          "the step is left out; default idle")
+      ->type_name("WHAT");
+  command.add_option("--replica", options.replica, "Without DP attention: the DP rank whose server it is; default 0")
+      ->type_name("N");
+  command.add_option("--lines", options.lines, "Take batches from these lines only")->type_name("FIRST:LAST");
+  command.add_option("--out", options.out, "Write the scenario here instead of to standard output")->type_name("FILE");
+  command.footer(kFooter);
+}
+
+}  // namespace
+
+void add_from_log(CLI::App& program, CommandLine& line) {
+  CLI::App* command = program.add_subcommand("from-log", "From a server's log to a scenario for replay");
+  const auto options = std::make_shared<Options>();
+  add_options(*command, *options);
+  command->callback(
+      [&line, options] { line.run = [&line, options](Io& io) { return run_from_log(*options, line, io); }; });
+}
+
+}  // namespace a2asim

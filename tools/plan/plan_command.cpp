@@ -1,0 +1,225 @@
+// a2asim plan: what an all-to-all takes in memory, traffic, waste and time, before anything is deployed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "tools/program/commands.h"
+#include "tools/program/input.h"
+#include "tools/plan/plan.h"
+#include "tools/plan/plan_formats.h"
+#include "tools/report/page.h"
+#include "tools/report/plan_page.h"
+#include "tools/program/shape_options.h"
+#include "tools/program/text.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::size_t kMostListEntries = 256;
+constexpr double kMostGib = 1 << 20;
+constexpr double kMostGbps = 1e9;
+
+constexpr const char* kFooter =
+    R"(The deployment is DP attention over all ranks with the FlashInfer all-to-all; the plan prints its launch command, and
+`a2asim check` on that command gives the same max_num_tokens and workspace. Lists make a sweep: one line a point.
+
+Bytes are those of the busiest rank, once expected under uniform routing and once in the worst case; dispatch sends hidden
+states, their scales, int32 expert ids and float32 weights (bf16: 2 B an element; mxfp8: 1 B and a scale byte for 32;
+nvfp4: half a byte and a scale byte for 16). One copy goes to each distinct destination rank.
+
+--link-gbps counts 10^9 bits a second that one GPU can send, and receive at the same time. NVLink 4 has 450 GB/s a
+direction, so 3600; a 400 Gbit/s network card is 400. The time is the bytes over that rate and nothing else.
+
+Examples:
+  a2asim plan --model DeepSeek-V3 --ep 16 --tokens 128
+  a2asim plan --model DeepSeek-V3 --ep 16 --tokens 128 --dispatch-dtype nvfp4 --weights 90 --link-gbps 7200
+  a2asim plan --num-experts 256 --top-k 8 --hidden-size 7168 --ep 8,16,32 --tokens 64,128,256 --format json
+  a2asim plan --model DeepSeek-V3 --ep 8,16,32,64 --tokens 16,64,256,1024 --link-gbps 3600 --report plan.html
+
+Each point says whether it can run: yes; prefill only (the version refuses so many tokens in decode, but not in prefill);
+decode only; no (it refuses the launch or both kinds of step, or it does not fit into --gpu-memory).
+
+Exit codes: 0 every point can run, in prefill or decode at least; 1 some point cannot (can run: no); 2 the input cannot
+be used (one line says why).)";
+
+struct Options {
+  ShapeOptions shape;
+  std::optional<std::string> sglang, ep, tokens, max_num_tokens, chunked_prefill_size, gpu_memory, weights, other,
+      link_gbps, report;
+  std::string dispatch_dtype = "bf16", combine_dtype = "bf16", attn_tp_size = "1", layers = "1", format = "text";
+};
+
+tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
+
+Result<std::vector<std::int64_t>> parse_list(std::string_view option, const std::optional<std::string>& text,
+                                             std::int64_t minimum, std::int64_t maximum) {
+  if (!text) return unusable(fmt::format("{} is missing: give one number, or several as 8,16,32", option));
+  std::vector<std::int64_t> values;
+  for (std::size_t at = 0; at <= text->size();) {
+    const std::size_t end = std::min(text->find(',', at), text->size());
+    const Result<std::int64_t> value =
+        parse_count(option, std::string_view(*text).substr(at, end - at), minimum, maximum);
+    if (!value) return tl::unexpected(value.error());
+    values.push_back(*value);
+    at = end + 1;
+  }
+  std::ranges::sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  if (values.size() > kMostListEntries)
+    return unusable(fmt::format("{} has {} values: give at most {}", option, values.size(), kMostListEntries));
+  return values;
+}
+
+Result<void> read_optional(std::string_view option, const std::optional<std::string>& text, std::int64_t minimum,
+                           std::optional<std::int64_t>& value) {
+  if (!text) return {};
+  const Result<std::int64_t> count = parse_count(option, *text, minimum, INT32_MAX);
+  if (!count) return tl::unexpected(count.error());
+  value = *count;
+  return {};
+}
+
+Result<void> read_optional(std::string_view option, const std::optional<std::string>& text, std::string_view unit,
+                           double most, std::optional<double>& value) {
+  if (!text) return {};
+  const Result<double> number = parse_positive(option, *text, unit, most);
+  if (!number) return tl::unexpected(number.error());
+  value = *number;
+  return {};
+}
+
+Result<void> read_types(const Options& options, PlanInputs& inputs) {
+  // "fp8" is how people say it; the only form that SGLang dispatches is mxfp8.
+  const Result<std::size_t> dispatch =
+      parse_choice("--dispatch-dtype", options.dispatch_dtype, {"bf16", "nvfp4", "mxfp8", "fp8"});
+  if (!dispatch) return tl::unexpected(dispatch.error());
+  inputs.dispatch_type = static_cast<DispatchType>(std::min<std::size_t>(*dispatch, 2));
+  const Result<std::size_t> combine = parse_choice("--combine-dtype", options.combine_dtype, {"bf16", "fp8"});
+  if (!combine) return tl::unexpected(combine.error());
+  inputs.combine_type = static_cast<CombineType>(*combine);
+  return {};
+}
+
+Result<void> read_sizes(const Options& options, PlanInputs& inputs) {
+  const Result<std::vector<std::int64_t>> ep_sizes = parse_list("--ep", options.ep, 2, kMostPlanRanks);
+  if (!ep_sizes) return tl::unexpected(ep_sizes.error());
+  const Result<std::vector<std::int64_t>> tokens = parse_list("--tokens", options.tokens, 1, kMostPlanTokens);
+  if (!tokens) return tl::unexpected(tokens.error());
+  const Result<std::int64_t> attn_tp = parse_count("--attn-tp-size", options.attn_tp_size, 1, kMostPlanRanks);
+  if (!attn_tp) return tl::unexpected(attn_tp.error());
+  const Result<std::int64_t> layers = parse_count("--layers", options.layers, 1, kMostPlanLayers);
+  if (!layers) return tl::unexpected(layers.error());
+  inputs.ep_sizes = *ep_sizes;
+  inputs.tokens = *tokens;
+  inputs.attn_tp_size = *attn_tp;
+  inputs.layers = *layers;
+  if (auto read = read_optional("--max-num-tokens", options.max_num_tokens, 1, inputs.max_num_tokens); !read)
+    return read;
+  return read_optional("--chunked-prefill-size", options.chunked_prefill_size, 1, inputs.chunked_prefill_size);
+}
+
+Result<void> read_machine(const Options& options, PlanInputs& inputs) {
+  if (auto read = read_optional("--gpu-memory", options.gpu_memory, "GiB of one GPU", kMostGib, inputs.gpu_memory_gib);
+      !read)
+    return read;
+  if (auto read = read_optional("--weights", options.weights, "GiB of one GPU", kMostGib, inputs.weights_gib); !read)
+    return read;
+  if (auto read = read_optional("--other", options.other, "GiB of one GPU", kMostGib, inputs.other_gib); !read)
+    return read;
+  return read_optional("--link-gbps", options.link_gbps, "Gbit/s of one GPU in one direction", kMostGbps,
+                       inputs.link_gbps);
+}
+
+Result<PlanInputs> read_inputs(const Options& options) {
+  PlanInputs inputs;
+  if (options.sglang) {
+    const Result<GenerationMatch> match = find_generation(*options.sglang);
+    if (!match) return unusable("--sglang: " + match.error().message);
+    if (!match->has_flashinfer_dispatcher)
+      return unusable(fmt::format("--sglang {}: {}", one_line(*options.sglang, 60), match->note));
+    inputs.generation = match->generation;
+  }
+  const Result<std::optional<ModelShape>> shape = shape_from_options(options.shape);
+  if (!shape) return tl::unexpected(shape.error());
+  if (!*shape)
+    return unusable("no model: give --model NAME, --model-config FILE, or --num-experts, --top-k and --hidden-size");
+  inputs.model = **shape;
+  if (auto read = read_types(options, inputs); !read) return tl::unexpected(read.error());
+  if (auto read = read_sizes(options, inputs); !read) return tl::unexpected(read.error());
+  if (auto read = read_machine(options, inputs); !read) return tl::unexpected(read.error());
+  return inputs;
+}
+
+Result<int> run_plan(const Options& options, const CommandLine& line, Io& io) {
+  if (line.after_dashes) return unusable("takes no launch command: give --ep; `a2asim check` takes a command");
+  const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json"});
+  if (!format) return tl::unexpected(format.error());
+  const Result<PlanInputs> inputs = read_inputs(options);
+  if (!inputs) return tl::unexpected(inputs.error());
+  const Result<Plan> plan = make_plan(*inputs);
+  if (!plan) return tl::unexpected(plan.error());
+  if (options.report) {
+    if (auto written = write_page(*options.report, plan_page(*plan)); !written) return tl::unexpected(written.error());
+  }
+  io.out << (*format == 0 ? plan_as_text(*plan) : plan_as_json(*plan));
+  return plan->has_problem() ? kErrorFound : kNothingWrong;
+}
+
+void add_deployment_options(CLI::App& command, Options& options) {
+  command.add_option("--sglang", options.sglang, "The version (`a2asim generations`); default newest")
+      ->type_name("GEN");
+  add_shape_options(command, options.shape, "");
+  command.add_option("--ep,--ep-size,--sweep-ep", options.ep, "Ranks of the all-to-all; a list makes a sweep")
+      ->type_name("N[,N..]");
+  command
+      .add_option("--tokens,--tokens-per-rank,--sweep-tokens", options.tokens,
+                  "Tokens of one data-parallel rank in a step; a list makes a sweep")
+      ->type_name("N[,N..]");
+  command
+      .add_option("--attn-tp-size", options.attn_tp_size,
+                  "Ranks that share a data-parallel rank's tokens; default 1 (dp_size = ep_size)")
+      ->type_name("N");
+  command.add_option("--layers", options.layers, "MoE layers of a step: traffic and time of all; default 1")
+      ->type_name("N");
+  command
+      .add_option("--dispatch-dtype", options.dispatch_dtype,
+                  "bf16, nvfp4, mxfp8 or fp8 (which is mxfp8); default bf16")
+      ->type_name("TYPE");
+  command
+      .add_option("--combine-dtype", options.combine_dtype,
+                  "bf16 or fp8 (FlashInfer's use_low_precision, which SGLang leaves off); default bf16")
+      ->type_name("TYPE");
+  command
+      .add_option("--max-num-tokens", options.max_num_tokens,
+                  "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK; default: the version's own")
+      ->type_name("N");
+  command.add_option("--chunked-prefill-size", options.chunked_prefill_size, "Of the server, as on its command line")
+      ->type_name("N");
+}
+
+void add_options(CLI::App& command, Options& options) {
+  add_deployment_options(command, options);
+  command.add_option("--gpu-memory", options.gpu_memory, "Headroom on this GPU instead of the table of common ones")
+      ->type_name("GiB");
+  command.add_option("--weights", options.weights, "The model's weights on one GPU")->type_name("GiB");
+  command.add_option("--other", options.other, "KV cache, graphs and whatever else one GPU holds")->type_name("GiB");
+  command.add_option("--link-gbps", options.link_gbps, "Gbit/s (not GB/s) that one GPU sends in one direction")
+      ->type_name("RATE");
+  command.add_option("--report", options.report, "Write one HTML page; a sweep as pictures")->type_name("OUT.html");
+  command.add_option("--format", options.format, "text or json; default text")->type_name("FORMAT");
+  command.footer(kFooter);
+}
+
+}  // namespace
+
+void add_plan(CLI::App& program, CommandLine& line) {
+  CLI::App* command =
+      program.add_subcommand("plan", "Memory, traffic, waste and least time of a deployment, and sweeps over them");
+  const auto options = std::make_shared<Options>();
+  add_options(*command, *options);
+  command->callback([&line, options] { line.run = [&line, options](Io& io) { return run_plan(*options, line, io); }; });
+}
+
+}  // namespace a2asim

@@ -1,0 +1,139 @@
+#include "tools/plan/plan_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/launch/launch_command.h"
+#include "model/engines/sglang/start/server_args.h"
+#include "model/engines/sglang/start/server_args_start.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::array kPaths = {PlanPath::eager_decode, PlanPath::graph_decode, PlanPath::prefill};
+
+std::span<const RankDecision> decide(Decider& decider, PlanPath path, std::size_t dp_ranks, std::int64_t first,
+                                     std::int64_t others) {
+  const ForwardMode mode = path == PlanPath::prefill ? ForwardMode::extend : ForwardMode::decode;
+  std::vector<RankBatch> batches(dp_ranks, {others > 0 ? mode : ForwardMode::idle, others});
+  batches[0] = {mode, first};
+  return decider.decide(batches, path == PlanPath::graph_decode ? GraphChoice::engine : GraphChoice::eager);
+}
+
+// As the peers of a collective see it: the size, or none where the rank raises.
+bool all_equal(std::span<const RankDecision> decisions) {
+  return std::ranges::all_of(decisions, [&](const RankDecision& decision) {
+    return decision.raised.has_value() == decisions[0].raised.has_value() &&
+           decision.sizing.runtime_max_tokens_per_rank == decisions[0].sizing.runtime_max_tokens_per_rank;
+  });
+}
+
+std::string words(const Error& error) { return fmt::format("{}: {}", name(error.kind), error.message); }
+
+PlanRule outcome(const Deployment& deployment, Decider& decider, PlanPath path, std::int64_t tokens) {
+  const Topology& topology = deployment.topology;
+  const auto dp_ranks = static_cast<std::size_t>(topology.attn_dp_size);
+  PlanRule out;
+  out.path = path;
+  const RankDecision first = decide(decider, path, dp_ranks, tokens, tokens)[0];
+  out.rule = text(first.sizing.branch);
+  const std::int64_t rows = (tokens + topology.attn_tp_size - 1) / topology.attn_tp_size;
+  out.needed_slots = topology.ep_size * rows;
+  const std::int64_t size = first.sizing.runtime_max_tokens_per_rank;
+  if (first.exceeds_cap) {
+    out.refused = fmt::format("R = {} exceeds max_num_tokens {}", size, deployment.max_num_tokens);
+  } else if (first.raised) {
+    out.refused = words(*first.raised);
+  } else if (first.sizing.branch == SizingBranch::allgather_prefill) {
+    out.needed_slots = 0;
+  } else {
+    out.runtime_max_tokens = size;
+    out.computed_slots = topology.ep_size * size;
+  }
+  for (const std::int64_t others : {std::int64_t{0}, std::int64_t{1}})
+    out.agrees = out.agrees && all_equal(decide(decider, path, dp_ranks, tokens, others));
+  return out;
+}
+
+bool comes_to_the_same(const PlanRule& a, const PlanRule& b) {
+  return a.path == b.path && a.own_count_only == b.own_count_only && a.rule == b.rule &&
+         a.runtime_max_tokens == b.runtime_max_tokens && a.refused == b.refused && a.agrees == b.agrees;
+}
+
+bool has_graph_for(const Deployment& deployment, std::int64_t tokens) {
+  return !deployment.capture_bs.empty() && tokens <= deployment.capture_bs.back();
+}
+
+}  // namespace
+
+std::string plan_launch(const PlanInputs& inputs, const Generation& generation, std::int64_t ep_size,
+                        bool own_count_only) {
+  std::string line;
+  if (inputs.max_num_tokens)
+    line += fmt::format("SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK={} ", *inputs.max_num_tokens);
+  const bool by_flag = generation.capacity.sized_for_larger_type;
+  if (!by_flag)
+    line += fmt::format("SGLANG_MOE_NVFP4_DISPATCH={} ", inputs.dispatch_type == DispatchType::nvfp4 ? 1 : 0);
+  // The backend sets ep_size to tp_size by itself, but not where it refuses the layout before.
+  line += fmt::format("python3 -m sglang.launch_server --model-path M --tp-size {} --ep-size {}", ep_size, ep_size);
+  if (ep_size > inputs.attn_tp_size)
+    line += fmt::format(" --dp-size {} --enable-dp-attention", ep_size / inputs.attn_tp_size);
+  if (own_count_only) line += " --enable-dp-lm-head --moe-dense-tp-size 1";
+  line += " --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass";
+  if (by_flag) line += fmt::format(" --flashinfer-a2a-dispatch-type {}", name(inputs.dispatch_type));
+  if (inputs.chunked_prefill_size) line += fmt::format(" --chunked-prefill-size {}", *inputs.chunked_prefill_size);
+  return line;
+}
+
+Result<std::unique_ptr<Deployment>> plan_deployment(const PlanInputs& inputs, const Generation& generation,
+                                                    std::int64_t ep_size, bool own_count_only) {
+  const Result<LaunchCommand> launch = parse_launch_command(plan_launch(inputs, generation, ep_size, own_count_only));
+  if (!launch) return tl::unexpected(launch.error());
+  const Result<ParsedArgs> parsed = parse_server_args(generation.start->flags, launch->argv, ParseMode::lenient);
+  if (!parsed) return tl::unexpected(parsed.error());
+  DeploymentInputs deployment;
+  deployment.generation = &generation;
+  deployment.args = parsed->args;
+  deployment.env = launch->env;
+  deployment.model = inputs.model;
+  deployment.gpu_memory_gib = inputs.gpu_memory_gib;
+  return resolve_deployment(deployment);
+}
+
+Result<PlanRules> PlanRules::create(const PlanInputs& inputs, std::int64_t ep_size) {
+  PlanRules out;
+  out.chosen_ = inputs.generation;
+  for (const bool own_count_only : {false, true}) {
+    if (own_count_only && ep_size == inputs.attn_tp_size) continue;  // one replica: there is nobody else's count
+    for (const Generation& generation : generations()) {
+      PlanInputs as = inputs;
+      // What a version cannot send does not matter for sizes.
+      if (!generation.capacity.sized_for_larger_type) as.dispatch_type = DispatchType::bf16;
+      Result<std::unique_ptr<Deployment>> deployment = plan_deployment(as, generation, ep_size, own_count_only);
+      if (!deployment) return tl::unexpected(deployment.error());
+      auto decider = std::make_unique<Decider>(**deployment);
+      out.cases_.push_back({std::move(*deployment), std::move(decider), own_count_only});
+    }
+  }
+  return out;
+}
+
+std::vector<PlanRule> PlanRules::at(std::int64_t tokens) {
+  std::vector<PlanRule> rules;
+  for (const PlanPath path : kPaths) {
+    for (const Case& one : cases_) {
+      if (path == PlanPath::graph_decode && !has_graph_for(*one.deployment, tokens)) continue;
+      PlanRule rule = outcome(*one.deployment, *one.decider, path, tokens);
+      rule.own_count_only = one.own_count_only;
+      auto same = std::ranges::find_if(rules, [&](const PlanRule& other) { return comes_to_the_same(other, rule); });
+      if (same == rules.end()) same = rules.insert(rules.end(), std::move(rule));
+      same->generations.push_back(one.deployment->generation->name);
+      same->is_chosen = same->is_chosen || one.deployment->generation == chosen_;
+    }
+  }
+  return rules;
+}
+
+}  // namespace a2asim

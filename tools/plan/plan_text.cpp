@@ -1,0 +1,260 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tools/plan/plan_formats.h"
+#include "tools/program/text.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string indented(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += "  " + line + '\n';
+  return out;
+}
+
+std::string paragraph(const std::string& text) { return indented(wrap(text, kWidth - 2, 2)); }
+
+std::string microseconds(double value) {
+  return value < 1000 ? fmt::format("{:.1f} us", value) : fmt::format("{:.1f} ms", value / 1000);
+}
+
+std::string times(std::int64_t computed, std::int64_t needed) {
+  return needed == 0 ? "-" : fmt::format("{:.1f}x", static_cast<double>(computed) / static_cast<double>(needed));
+}
+
+std::string head(const Plan& plan) {
+  const PlanInputs& in = plan.inputs;
+  std::string out = fmt::format("plan for {} experts, top_k {}, hidden_size {}\n", in.model.num_experts, in.model.top_k,
+                                in.model.hidden_size);
+  out += paragraph(fmt::format("sglang {} ({}), FlashInfer {}; dispatch in {}, combine in {}; {} of a step{}",
+                               in.generation->name, in.generation->date, limits(in.generation->capacity.flashinfer).tag,
+                               name(in.dispatch_type), name(in.combine_type),
+                               counted(static_cast<std::size_t>(in.layers), "MoE layer"),
+                               in.attn_tp_size > 1 ? fmt::format("; attn_tp {}", in.attn_tp_size) : ""));
+  if (in.link_gbps)
+    out += paragraph(fmt::format("link: {} Gbit/s = {} GB/s out of each GPU, and as much in at the same time",
+                                 *in.link_gbps, *in.link_gbps / 8));
+  return out;
+}
+
+std::string workspace(const PlanPoint& point) {
+  std::string out = fmt::format("\nworkspace: {} a rank, once for all layers\n",
+                                bytes_in_words(point.capacity.workspace_bytes_per_rank));
+  out += paragraph(fmt::format("max_num_tokens {} a rank ({}); a token takes {} B in dispatch, {} B in combine",
+                               point.capacity.max_num_tokens, point.capacity_source,
+                               point.capacity.dispatch_bytes_per_token, point.capacity.combine_bytes_per_token));
+  Rows rows = {{"region", "offset", "size"}};
+  for (const PlanRegion& region : point.regions)
+    rows.push_back({region.name, std::to_string(region.offset_bytes), bytes_in_words(region.size_bytes)});
+  return out + indented(table(rows, {1, 2}));
+}
+
+void add_traffic(Rows& rows, std::string_view routing, const PlanRouting& at, bool with_time) {
+  for (const bool dispatch : {true, false}) {
+    const PlanTraffic& traffic = dispatch ? at.dispatch : at.combine;
+    rows.push_back({std::string(routing), dispatch ? "dispatch" : "combine", bytes_in_words(traffic.sent_remote_bytes),
+                    bytes_in_words(traffic.received_remote_bytes), bytes_in_words(traffic.local_bytes)});
+    if (with_time) rows.back().push_back("at least " + microseconds(dispatch ? at.dispatch_us : at.combine_us));
+  }
+}
+
+std::string traffic(const Plan& plan, const PlanPoint& point) {
+  const bool with_time = plan.inputs.link_gbps.has_value();
+  std::string out = fmt::format("\ntraffic of the busiest rank in a step ({} rows a rank)\n", point.rows_per_rank);
+  Rows rows = {{"routing", "", "sent", "received", "to itself"}};
+  if (with_time) rows[0].push_back("link time");
+  add_traffic(rows, "uniform (expected)", point.expected, with_time);
+  add_traffic(rows, "worst case", point.worst, with_time);
+  out += indented(table(rows, {2, 3, 4}));
+  out += paragraph(
+      fmt::format("uniform: every expert equally likely, so a token goes to {:.2f} of {} ranks; worst: for a sender, "
+                  "every token goes to as many other ranks as top_k allows; for a receiver, every token of all others "
+                  "comes to it",
+                  point.expected_copies, point.ep_size));
+  if (with_time)
+    out += paragraph(
+        fmt::format("together at least {} a step, in the worst case {}: bytes of the busier direction over the link "
+                    "rate; latency, launches and waiting come on top",
+                    microseconds(point.expected.dispatch_us + point.expected.combine_us),
+                    microseconds(point.worst.dispatch_us + point.worst.combine_us)));
+  return out;
+}
+
+std::string slots(const PlanPoint& point, bool own_count_only) {
+  Rows rows = {{"path", "rule", "R", "slots", "wasted", "", "agree"}};
+  std::vector<std::string> versions;
+  for (const PlanRule& rule : point.rules) {
+    if (rule.own_count_only != own_count_only) continue;
+    const bool counts = rule.runtime_max_tokens.has_value();
+    rows.push_back({std::string(rule.is_chosen ? "* " : "  ") + std::string(name(rule.path)), std::string(rule.rule),
+                    size_words(rule), counts ? std::to_string(rule.computed_slots) : "-",
+                    counts ? std::to_string(rule.wasted_slots()) : "-",
+                    counts ? times(rule.computed_slots, rule.needed_slots) : "-", rule.agrees ? "yes" : "NO"});
+    versions.push_back(generations_in_words(rule.generations) + (rule.refused.empty() ? "" : "; " + rule.refused));
+  }
+  const std::vector<std::string> lines = table(rows, {2, 3, 4, 5});
+  std::string out = "  " + lines[0] + '\n';
+  for (std::size_t i = 0; i < versions.size(); ++i) {
+    out += "  " + lines[i + 1] + '\n';
+    for (const std::string& line : wrap(versions[i], kWidth - 8)) out += "        " + line + '\n';
+  }
+  return out;
+}
+
+std::string all_slots(const Plan& plan, const PlanPoint& point) {
+  std::string out =
+      fmt::format("\nslots that the experts of one rank run over (ep_size x R); a step of equal ranks needs {}\n",
+                  point.ep_size * point.rows_per_rank);
+  out += slots(point, false);
+  if (std::ranges::any_of(point.rules, &PlanRule::own_count_only)) {
+    out += "\n  with --enable-dp-lm-head --moe-dense-tp-size 1, where a rank may know its own count only\n";
+    out += slots(point, true);
+  }
+  return out + paragraph(fmt::format("*: {}. agree: all ranks come to one R when the others have one token or none; "
+                                     "NO is the disagreement that `a2asim check` reports",
+                                     plan.inputs.generation->name));
+}
+
+std::string headroom(const Plan& plan, const PlanPoint& point) {
+  const PlanInputs& in = plan.inputs;
+  std::string taken = "the workspace";
+  if (in.weights_gib) taken += fmt::format(", --weights {} GiB", *in.weights_gib);
+  if (in.other_gib) taken += fmt::format(", --other {} GiB", *in.other_gib);
+  std::string out = fmt::format("\nleft on one GPU after {}\n", taken);
+  Rows rows = {{"GPU", "memory", "left", "workspace takes"}};
+  for (const PlanHeadroom& gpu : point.headroom) {
+    const double share = static_cast<double>(point.capacity.workspace_bytes_per_rank) /
+                         (static_cast<double>(gpu.memory_mib) * 1048576.0) * 100;
+    rows.push_back({gpu.gpu, fmt::format("{:.1f} GiB", static_cast<double>(gpu.memory_mib) / 1024),
+                    gpu.left_bytes < 0 ? "does not fit: " + bytes_in_words(-gpu.left_bytes) + " too much"
+                                       : bytes_in_words(gpu.left_bytes),
+                    fmt::format("{:.2f} %", share)});
+  }
+  out += indented(table(rows, {1, 2, 3}));
+  if (!in.gpu_memory_gib) out += paragraph(fmt::format("memory: {}", kGpuMemorySource));
+  if (!in.weights_gib) out += paragraph("the model's weights are not counted: give --weights GiB of one GPU");
+  return out;
+}
+
+std::string remarks(const Plan& plan) {
+  std::string out;
+  for (const PlanRemark& remark : plan_remarks(plan)) {
+    const std::string text = fmt::format("{}: {}{}", remark.is_problem ? "problem" : "note", remark.text,
+                                         remark.where.empty() ? "" : fmt::format(" ({})", remark.where));
+    for (const std::string& line : wrap(text, kWidth, 2)) out += line + '\n';
+  }
+  return out;
+}
+
+std::string one_point(const Plan& plan) {
+  const PlanPoint& point = plan.points[0];
+  std::string out = head(plan);
+  out += fmt::format("  ep {}, {} tokens a data-parallel rank; can run: {}\n", point.ep_size, point.tokens,
+                     name(can_run(point)));
+  out += remarks(plan);
+  out += workspace(point) + traffic(plan, point) + all_slots(plan, point) + headroom(plan, point);
+  out += "\nthe deployment that this stands for, for `a2asim check`\n" + paragraph(point.launch);
+  return out;
+}
+
+std::string pair(std::int64_t expected, std::int64_t worst) {
+  return fmt::format("{} / {}", bytes_in_words(expected), bytes_in_words(worst));
+}
+
+std::string sweep(const Plan& plan) {
+  const bool with_time = plan.inputs.link_gbps.has_value();
+  Rows rows = {
+      {"ep", "tokens", "workspace", "dispatch sent", "combine received", "R", "slots", "most slots", "can run"}};
+  if (with_time) rows[0].push_back("link time");
+  for (const PlanPoint& point : plan.points) {
+    const PlanRule* rule = chosen_rule(point);
+    const PlanRule* most = most_wasteful_rule(point);
+    rows.push_back({std::to_string(point.ep_size), std::to_string(point.tokens),
+                    bytes_in_words(point.capacity.workspace_bytes_per_rank),
+                    pair(point.expected.dispatch.sent_remote_bytes, point.worst.dispatch.sent_remote_bytes),
+                    pair(point.expected.combine.received_remote_bytes, point.worst.combine.received_remote_bytes),
+                    rule == nullptr ? "-" : size_words(*rule),
+                    rule == nullptr || !rule->runtime_max_tokens ? "-" : std::to_string(rule->computed_slots),
+                    most == nullptr ? "-" : times(most->computed_slots, most->needed_slots),
+                    std::string(name(can_run(point)))});
+    if (with_time)
+      rows.back().push_back(fmt::format("{} / {}", microseconds(point.expected.dispatch_us + point.expected.combine_us),
+                                        microseconds(point.worst.dispatch_us + point.worst.combine_us)));
+  }
+  std::string out = head(plan) + '\n' + indented(table(rows, {0, 1, 2, 3, 4, 5, 6, 7, 9}));
+  out += paragraph(
+      "bytes of the busiest rank in a step: expected under uniform routing / worst case. R and slots: eager decode of "
+      "this version, all counts known. most slots: of the version that wastes most, against what is needed. can "
+      "run: prefill only where this version refuses such a step in decode");
+  return out + remarks(plan);
+}
+
+}  // namespace
+
+std::string generations_in_words(const std::vector<std::string_view>& names) {
+  const std::span<const Generation> all = generations();
+  std::string out;
+  for (std::size_t at = 0; at < names.size();) {
+    const auto first = std::ranges::find(all, names[at], &Generation::name);
+    std::size_t last = at;
+    for (auto next = first; last + 1 < names.size() && ++next != all.end() && next->name == names[last + 1];) ++last;
+    out += out.empty() ? "" : ", ";
+    out += last == at ? std::string(names[at]) : fmt::format("{} to {}", names[at], names[last]);
+    at = last + 1;
+  }
+  return out;
+}
+
+std::vector<PlanRemark> plan_remarks(const Plan& plan) {
+  constexpr std::size_t shown = 3;
+  struct Said {
+    PlanRemark remark;
+    std::vector<std::string> points;
+  };
+  std::vector<Said> said;
+  const auto add = [&](const PlanPoint& point, bool is_problem, const std::string& text) {
+    auto same = std::ranges::find_if(
+        said, [&](const Said& one) { return one.remark.is_problem == is_problem && one.remark.text == text; });
+    if (same == said.end()) same = said.insert(said.end(), Said{{is_problem, text, ""}, {}});
+    same->points.push_back(fmt::format("ep {} with {} tokens", point.ep_size, point.tokens));
+  };
+  for (const PlanPoint& point : plan.points)
+    for (const std::string& problem : point.problems) add(point, true, problem);
+  for (const PlanPoint& point : plan.points)
+    for (const std::string& note : point.notes) add(point, false, note);
+  std::vector<PlanRemark> out;
+  for (Said& one : said) {
+    if (one.points.size() < plan.points.size()) {
+      const std::size_t more = one.points.size() - std::min(one.points.size(), shown);
+      one.points.resize(one.points.size() - more);
+      one.remark.where =
+          fmt::format("{}{}", fmt::join(one.points, ", "), more > 0 ? fmt::format(", {} more", more) : "");
+    }
+    out.push_back(std::move(one.remark));
+  }
+  return out;
+}
+
+const PlanRule* most_wasteful_rule(const PlanPoint& point) {
+  const PlanRule* most = nullptr;
+  for (const PlanRule& rule : point.rules) {
+    if (rule.path != PlanPath::eager_decode || !rule.runtime_max_tokens) continue;
+    if (most == nullptr || rule.computed_slots > most->computed_slots) most = &rule;
+  }
+  return most;
+}
+
+std::string size_words(const PlanRule& rule) {
+  if (rule.runtime_max_tokens) return std::to_string(*rule.runtime_max_tokens);
+  return rule.refused.empty() ? "-" : "refused";
+}
+
+std::string plan_as_text(const Plan& plan) { return plan.points.size() == 1 ? one_point(plan) : sweep(plan); }
+
+}  // namespace a2asim

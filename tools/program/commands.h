@@ -1,0 +1,39 @@
+// The commands of the program. A new one is a file of its own, a declaration here and a line in commands.cpp.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/base/result.h"
+#include "tools/program/io.h"
+
+namespace a2asim {
+
+// What a command line asked for. Options live in the commands' own files; this is what all of them share.
+struct CommandLine {
+  std::optional<std::vector<std::string>> after_dashes;  // the words after the first "--", untouched
+  std::function<Result<int>(Io&)> run;                   // of the command that was chosen; gives the exit code
+};
+
+// Adds one subcommand to `program`; when it is parsed, it sets line.run. `line` outlives the program.
+using AddCommand = void (*)(CLI::App& program, CommandLine& line);
+
+void add_check(CLI::App& program, CommandLine& line);
+void add_replay(CLI::App& program, CommandLine& line);
+void add_explore(CLI::App& program, CommandLine& line);
+void add_merge(CLI::App& program, CommandLine& line);
+void add_plan(CLI::App& program, CommandLine& line);
+void add_from_log(CLI::App& program, CommandLine& line);
+void add_validate(CLI::App& program, CommandLine& line);
+void add_generations(CLI::App& program, CommandLine& line);
+void add_learn(CLI::App& program, CommandLine& line);
+void add_completion(CLI::App& program, CommandLine& line);
+void add_man(CLI::App& program, CommandLine& line);
+
+std::span<const AddCommand> commands();  // in the order of --help
+
+}  // namespace a2asim

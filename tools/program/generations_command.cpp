@@ -1,0 +1,87 @@
+// a2asim generations: which versions of SGLang are known, and what each changed.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "model/engines/sglang/generation.h"
+#include "tools/program/commands.h"
+#include "tools/program/input.h"
+#include "tools/program/json_document.h"
+#include "tools/program/text.h"
+
+namespace a2asim {
+namespace {
+
+constexpr const char* kFooter =
+    R"(A version is a merged change of SGLang's rules; it holds until the next one. Every --sglang takes its name, its PR, a
+release or a date, and the list says what each of them changed.
+
+Examples:
+  a2asim generations
+  a2asim check --sglang 2026-06-20 --file start_server.sh
+
+Exit codes: 0, or 2 if the input cannot be used (one line says why).)";
+
+constexpr std::size_t kTextWidth = 100;
+
+std::string link_of(const Generation& generation) {
+  return generation.pr == 0 ? "" : fmt::format("https://github.com/sgl-project/sglang/pull/{}", generation.pr);
+}
+
+std::string as_text() {
+  std::vector<std::vector<std::string>> cells = {{"name", "merged", "PR", "FlashInfer", "releases"}};
+  for (const Generation& generation : generations()) {
+    cells.push_back({std::string(generation.name), std::string(generation.date),
+                     generation.pr == 0 ? "-" : fmt::format("#{}", generation.pr),
+                     std::string(limits(generation.capacity.flashinfer).tag),
+                     generation.releases.empty() ? "-" : std::string(generation.releases)});
+  }
+  const std::vector<std::string> lines = table(cells, {});
+  std::string out = lines[0] + '\n';
+  for (std::size_t at = 1; at < lines.size(); ++at) {
+    out += lines[at] + '\n';
+    for (const std::string& line : wrap(generations()[at - 1].changed, kTextWidth - 4)) out += "    " + line + '\n';
+  }
+  return out +
+         "\n--sglang takes a name, a PR (30450), a release (v0.5.13) or a date (2026-06-20: the one in force that "
+         "day).\n"
+         "Without it the newest is used.\n";
+}
+
+std::string as_json() {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Generation& generation : generations()) {
+    rows.push_back({{"name", generation.name},
+                    {"date", generation.date},
+                    {"pr", generation.pr == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(generation.pr)},
+                    {"url", link_of(generation)},
+                    {"commit", generation.commit},
+                    {"changed", generation.changed},
+                    {"flashinfer", limits(generation.capacity.flashinfer).tag},
+                    {"releases", generation.releases}});
+  }
+  return print(nlohmann::ordered_json{
+      {"tool", tool_as_json()}, {"engine", "sglang"}, {"default", newest_generation().name}, {"generations", rows}});
+}
+
+}  // namespace
+
+void add_generations(CLI::App& program, CommandLine& line) {
+  CLI::App* command = program.add_subcommand("generations", "List the versions of SGLang that are known");
+  const auto format = std::make_shared<std::string>("text");
+  command->add_option("--format", *format, "text or json; default text")->type_name("FORMAT");
+  command->footer(kFooter);
+  command->callback([&line, format] {
+    line.run = [&line, format](Io& io) -> Result<int> {
+      if (line.after_dashes)
+        return fail(ErrorKind::bad_input, "takes no launch command: leave out `--` and what follows");
+      const Result<std::size_t> chosen = parse_choice("--format", *format, {"text", "json"});
+      if (!chosen) return tl::unexpected(chosen.error());
+      io.out << (*chosen == 0 ? as_text() : as_json());
+      return kNothingWrong;
+    };
+  });
+}
+
+}  // namespace a2asim

@@ -1,0 +1,25 @@
+// What all JSON outputs of the program share.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "model/check/check.h"
+
+namespace a2asim {
+
+template <class T>
+nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+nlohmann::ordered_json tool_as_json();  // {"name": "a2asim", "version": ..}
+nlohmann::ordered_json witness_as_json(const std::optional<CheckWitness>& witness);
+// {id, severity, phase, message, consequence, why, witness, fix}
+nlohmann::ordered_json finding_as_json(const CheckFinding& finding);
+
+// Two blanks an indent, a newline at the end; bytes that are no UTF-8 are replaced.
+std::string print(const nlohmann::ordered_json& document);
+
+}  // namespace a2asim

@@ -1,0 +1,15 @@
+// What to change in an argument that SGLang's argparse refuses.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "model/engines/sglang/generation.h"
+
+namespace a2asim {
+
+// The nearest of the values that this version takes, and the first version that takes the value as it is written.
+// `argv` is refused by the option list of `generation` for one of its choices.
+std::string fix_for_refused_argument(const Generation& generation, std::span<const std::string> argv);
+
+}  // namespace a2asim

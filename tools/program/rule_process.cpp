@@ -1,0 +1,206 @@
+#include "tools/program/rule_process.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <vector>
+
+#include "model/base/digest.h"
+#include "model/launch/shell_words.h"
+#include "tools/program/child_process.h"
+#include "tools/program/text.h"
+
+namespace a2asim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Answer = Result<std::int64_t>;  // R, or the assertion of the rule
+
+constexpr std::size_t kAskedTwice = 256;  // of the first views: all
+constexpr std::size_t kSample = 16;       // of the others: one in so many, by their content
+constexpr std::size_t kAskedAgainAtTheEnd = 64;
+constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();  // as in the kernels
+
+// All that view_as_json shows, as bytes: the key under which an answer is remembered.
+std::string key_of(const RankView& view) {
+  const std::int64_t flags = (view.capture ? 1 : 0) + (view.extend ? 2 : 0) + (view.enable_dp_attention ? 4 : 0) +
+                             (view.require_mlp_tp_gather == GatherPredicate::yes ? 8 : 0) + (view.dp_global ? 16 : 0);
+  const std::int64_t fixed[] = {flags, view.ep_size, view.ep_rank, view.rows, view.attn_tp_size, view.max_num_tokens};
+  const std::size_t entries = view.dp_global ? view.dp_global->size() : 0;
+  std::string key(sizeof fixed + entries * sizeof(std::int64_t), '\0');
+  std::memcpy(key.data(), fixed, sizeof fixed);
+  if (entries > 0) std::memcpy(key.data() + sizeof fixed, view.dp_global->data(), entries * sizeof(std::int64_t));
+  return key;
+}
+
+bool in_sample(std::string_view key) {
+  Digest digest;
+  digest.add(key);
+  return digest.value() % kSample == 0;
+}
+
+std::string in_words(const Answer& answer) {
+  return answer ? std::to_string(*answer) : "the error '" + one_line(answer.error().message, 80) + "'";
+}
+
+// A line of the program as its answer; the outer error says what is wrong with the line.
+Result<Answer> read_answer(const std::string& line, std::int64_t id) {
+  const auto wrong = [&line](std::string_view what) {
+    return fail(ErrorKind::runtime_error, fmt::format("answered {}: '{}'", what, one_line(line, 120)));
+  };
+  const Json answer = Json::parse(line, nullptr, false);
+  if (answer.is_discarded() || !answer.is_object()) return wrong("with a line that is no JSON object");
+  const auto id_given = answer.find("id");
+  if (id_given == answer.end() || !id_given->is_number_integer() || *id_given != id)
+    return wrong(fmt::format("without the \"id\" {} of the question", id));
+  const auto r = answer.find("runtime_max_tokens_per_rank");
+  const auto error = answer.find("error");
+  if ((r == answer.end()) == (error == answer.end()))
+    return wrong("without one of \"runtime_max_tokens_per_rank\" and \"error\"");
+  if (error != answer.end()) {
+    if (!error->is_string()) return wrong("with an \"error\" that is no text");
+    return Answer(fail(ErrorKind::assertion_error, one_line(error->get<std::string>(), 400)));
+  }
+  const bool usable = r->is_number_integer() && (r->is_number_unsigned() || r->get<std::int64_t>() >= 0) &&
+                      r->get<std::uint64_t>() <= static_cast<std::uint64_t>(kMostTokens);
+  if (!usable) return wrong(fmt::format("with a size that is no whole number within 0..{}", kMostTokens));
+  return Answer(r->get<std::int64_t>());
+}
+
+}  // namespace
+
+Json view_as_json(const RankView& view) {
+  Json list;
+  if (view.dp_global) list = std::vector<std::int64_t>(view.dp_global->begin(), view.dp_global->end());
+  return {{"ep_size", view.ep_size},
+          {"ep_rank", view.ep_rank},
+          {"dp_global", list},
+          {"rows", view.rows},
+          {"capture", view.capture},
+          {"extend", view.extend},
+          {"require_mlp_tp_gather", view.require_mlp_tp_gather == GatherPredicate::yes},
+          {"enable_dp_attention", view.enable_dp_attention},
+          {"attn_tp_size", view.attn_tp_size},
+          {"max_num_tokens", view.max_num_tokens}};
+}
+
+class RuleProcess::Impl {
+ public:
+  Impl(std::string command, ChildProcess child, std::chrono::milliseconds patience)
+      : command_(std::move(command)), child_(std::move(child)), patience_(patience) {}
+
+  Result<SizingDecision> size(const RankView& view) {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return fail(ErrorKind::bad_input, *failure_);
+    const auto [place, is_new] = answers_.try_emplace(key_of(view));
+    if (is_new) {
+      const Json question = view_as_json(view);
+      place->second = ask(question);
+      if (first_.size() < kAskedAgainAtTheEnd) first_.push_back({question, place->second});
+      if (answers_.size() <= kAskedTwice || in_sample(place->first)) ask_again(question, place->second);
+    }
+    if (failure_) return fail(ErrorKind::bad_input, *failure_);
+    const Answer& answer = place->second;
+    if (!answer) return tl::unexpected(answer.error());
+    return SizingDecision{
+        .runtime_max_tokens_per_rank = *answer, .dispatched_rows = view.rows, .branch = SizingBranch::external};
+  }
+
+  bool failed() const {
+    const std::lock_guard lock(mutex_);
+    return failure_.has_value();
+  }
+
+  Result<void> finish() {
+    const std::lock_guard lock(mutex_);
+    for (const Asked& asked : first_) ask_again(asked.question, asked.answer);
+    if (failure_) return fail(ErrorKind::bad_input, *failure_);
+    return {};
+  }
+
+ private:
+  struct Asked {
+    Json question;
+    Answer answer;
+  };
+
+  void fail_with(const std::string& what, const Json& question) {
+    failure_ = fmt::format("--rule-cmd '{}' {}; asked was {}", one_line(command_, 200), what,
+                           cut(one_line(question.dump(), 500), 500));
+    child_.stop(std::chrono::milliseconds(0));
+  }
+
+  Answer ask(const Json& question) {
+    if (failure_) return fail(ErrorKind::bad_input, *failure_);
+    const std::int64_t id = next_id_++;
+    Json line = {{"id", id}};
+    line.update(question);
+    const Result<std::string> reply = child_.ask(line.dump(), patience_);
+    const Result<Answer> answer = reply ? read_answer(*reply, id) : tl::unexpected(reply.error());
+    if (answer) return *answer;
+    fail_with(answer.error().message, question);
+    return fail(ErrorKind::bad_input, *failure_);
+  }
+
+  void ask_again(const Json& question, const Answer& before) {
+    if (failure_) return;
+    const Answer again = ask(question);
+    if (failure_ || again == before) return;
+    fail_with(fmt::format("answered {} and then {} to one view: a rule may look at nothing but the view",
+                          in_words(before), in_words(again)),
+              question);
+  }
+
+  std::string command_;
+  ChildProcess child_;
+  std::chrono::milliseconds patience_;
+  mutable std::mutex mutex_;
+  std::int64_t next_id_ = 0;
+  std::unordered_map<std::string, Answer> answers_;  // looked up, never walked
+  std::vector<Asked> first_;
+  std::optional<std::string> failure_;
+};
+
+RuleProcess::RuleProcess(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RuleProcess::~RuleProcess() = default;
+
+Result<std::unique_ptr<RuleProcess>> RuleProcess::start(const std::string& command,
+                                                        std::chrono::milliseconds patience) {
+  const auto unusable = [&command](std::string_view why) {
+    return fail(ErrorKind::bad_input, fmt::format("--rule-cmd '{}': {}", one_line(command, 200), why));
+  };
+  std::vector<ShellCommand> commands;
+  const auto read = read_shell(command, {}, [&commands](const ShellCommand& words, const ShellVariables&, std::size_t) {
+    commands.push_back(words);
+  });
+  if (!read) return unusable(read.error().message);
+  if (commands.size() != 1) return unusable("give one program and its arguments, as in \"python3 my_rule.py\"");
+  Result<ChildProcess> child = ChildProcess::start(commands.front());
+  if (!child)
+    return unusable(
+        fmt::format("cannot start '{}': {}", one_line(commands.front().front(), 200), child.error().message));
+  return std::unique_ptr<RuleProcess>(new RuleProcess(std::make_unique<Impl>(command, std::move(*child), patience)));
+}
+
+SizingRule RuleProcess::rule() {
+  return [impl = impl_.get()](const RankView& view) { return impl->size(view); };
+}
+
+bool RuleProcess::failed() const { return impl_->failed(); }
+Result<void> RuleProcess::finish() { return impl_->finish(); }
+
+Result<std::unique_ptr<RuleProcess>> start_rule(const std::optional<std::string>& command) {
+  if (!command) return nullptr;
+  return RuleProcess::start(*command);
+}
+
+Result<void> finish_rule(const std::unique_ptr<RuleProcess>& process) {
+  if (!process) return {};
+  return process->finish();
+}
+
+}  // namespace a2asim

@@ -1,0 +1,202 @@
+// a2asim replay: from scenario files to what happened.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "sim/alltoall/parallel.h"
+#include "sim/cluster/replay.h"
+#include "sim/scenario/scenario_reader.h"
+#include "sim/cluster/trace.h"
+#include "tools/program/commands.h"
+#include "tools/program/input.h"
+#include "tools/program/json_document.h"
+#include "tools/program/progress_line.h"
+#include "tools/replay/replay_formats.h"
+#include "tools/report/replay_page.h"
+#include "tools/program/rule_process.h"
+#include "tools/program/text.h"
+
+namespace a2asim {
+namespace {
+
+constexpr const char* kFooter =
+    R"(A scenario names a deployment, a list of scheduler steps and faults; sim/scenarios/ has one for every known defect.
+--sglang runs it with another version's rules, so that one file shows a defect and its fix.
+
+Fidelities: geometry (sizes only), provenance (and who wrote what, no payload bytes), numeric (and real bytes, with
+every output compared to a dense oracle).
+
+Examples:
+  a2asim replay sim/scenarios/collapse.yaml
+  a2asim replay sim/scenarios/graph_buckets.yaml --sglang pr30450
+  a2asim replay sim/scenarios/collapse.yaml --sglang pr26643 --trace trace.json   (opens in ui.perfetto.dev)
+  a2asim replay sim/scenarios/*.yaml --report runs.html   (one page; opens in a browser, needs no network)
+
+Exit codes: a file with `expect` and without --sglang: 0 if the outcome is as expected, else 1. Otherwise 0 if no error
+was found, else 1. 2: the input cannot be used (one line says why).)";
+
+struct Options {
+  std::vector<std::string> files;
+  std::string fidelity = "numeric";
+  std::string sglang;
+  std::optional<std::string> seed, trace, report, rule_cmd, threads;
+  std::string format = "text";
+  bool digest = false;
+  bool verbose = false;
+};
+
+tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
+
+bool is_good(const ReplayForPage& run) {
+  return run.expectation ? run.expectation->differs.empty() : !run.report.has_error();
+}
+
+Result<ReplayOptions> replay_options(const Options& options) {
+  const Result<std::size_t> fidelity =
+      parse_choice("--fidelity", options.fidelity, {"geometry", "provenance", "numeric"});
+  if (!fidelity) return tl::unexpected(fidelity.error());
+  ReplayOptions out;
+  out.fidelity = static_cast<Fidelity>(*fidelity);
+  out.sglang = options.sglang;
+  if (options.seed) {
+    const Result<std::uint64_t> seed = parse_seed(*options.seed);
+    if (!seed) return tl::unexpected(seed.error());
+    out.seed = *seed;
+  }
+  return out;
+}
+
+// Of one file: the steps that are done, and how far the one in progress is.
+void show_progress(ReplayOptions& options, ProgressLine& line, const std::string& file) {
+  options.progress = [&line, name = cut(one_line(file), 50)](const ReplayProgress& progress) {
+    line.show([&] {
+      const std::string part =
+          progress.parts == 0 ? "" : fmt::format(", {} % of the next", 100 * progress.part / progress.parts);
+      return fmt::format("{}: {} of {} steps{}", name, progress.steps_done, progress.steps, part);
+    });
+  };
+}
+
+// drawing_bytes: how much of a page's drawings this file may take; 0: there is no page.
+Result<ReplayForPage> replay_file(const std::string& file, const ReplayOptions& options, std::int64_t drawing_bytes) {
+  Result<Scenario> scenario = load_scenario(file);
+  if (!scenario) return tl::unexpected(scenario.error());
+  Result<ReplayForPage> run = replay_for_page(std::move(*scenario), file, options, drawing_bytes);
+  if (run && run->scenario.expect && options.sglang.empty())
+    run->expectation = Expectation{*run->scenario.expect, differs_from(*run->scenario.expect, run->report)};
+  return run;
+}
+
+// In the order of the files, whichever thread ran which; of several that cannot be used, the first is named.
+Result<std::vector<ReplayForPage>> replay_files(const Options& options, ReplayOptions with, int threads, Io& io) {
+  const std::size_t count = options.files.size();
+  ProgressLine line(io.err);
+  if (io.err_is_terminal && count == 1) show_progress(with, line, options.files.front());
+  const std::int64_t share_bytes = kDrawingLimit_bytes / static_cast<std::int64_t>(count);
+  const std::int64_t drawing_bytes = options.report ? std::max<std::int64_t>(share_bytes, 1) : 0;
+  std::vector<std::optional<Result<ReplayForPage>>> found(count);
+  WorkList list(count);
+  std::mutex terminal;
+  std::size_t done = 0;
+  run_workers(threads, count, [&] {
+    while (const std::optional<std::size_t> file = list.take()) {
+      found[*file] = replay_file(options.files[*file], with, drawing_bytes);
+      if (!io.err_is_terminal || count == 1) continue;
+      const std::lock_guard lock(terminal);
+      io.err << (++done == count ? "\r\x1b[K" : fmt::format("\r{} of {} scenarios", done, count)) << std::flush;
+    }
+  });
+  std::vector<ReplayForPage> all;
+  for (std::optional<Result<ReplayForPage>>& one : found) {
+    if (!*one) return tl::unexpected(one->error());
+    all.push_back(std::move(**one));
+  }
+  return all;
+}
+
+Result<void> write_trace(const std::string& path, const ReplayReport& report) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << chrome_trace(report);
+  file.close();
+  if (!file)
+    return unusable(fmt::format("--trace: cannot write '{}'; give a path that can be written", one_line(path)));
+  return {};
+}
+
+void print_all(const std::vector<ReplayForPage>& all, const Options& options, bool as_json, Io& io) {
+  if (as_json) {
+    nlohmann::ordered_json scenarios = nlohmann::ordered_json::array();
+    for (const ReplayForPage& one : all) scenarios.push_back(replay_as_json(one.report, one.expectation));
+    io.out << print({{"tool", tool_as_json()}, {"scenarios", std::move(scenarios)}});
+    return;
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i > 0) io.out << '\n';
+    io.out << replay_as_text(all[i].report, all[i].expectation, {options.verbose, io.colour, options.digest});
+  }
+}
+
+Result<int> run_replay(const Options& options, Io& io) {
+  const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json"});
+  if (!format) return tl::unexpected(format.error());
+  if (options.files.empty())
+    return unusable("no scenario: name one or more files, such as sim/scenarios/collapse.yaml");
+  if (options.trace && options.files.size() > 1) return unusable("--trace writes one scenario: name one file");
+  Result<ReplayOptions> with = replay_options(options);
+  if (!with) return tl::unexpected(with.error());
+  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd);
+  if (!rule) return tl::unexpected(rule.error());
+  if (*rule) with->rule = (*rule)->rule();
+  const Result<int> threads = parse_threads(options.threads);
+  if (!threads) return tl::unexpected(threads.error());
+  const Result<std::vector<ReplayForPage>> all = replay_files(options, *with, *threads, io);
+  if (!all) return tl::unexpected(all.error());
+  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
+  if (options.trace) {
+    if (auto ok = write_trace(*options.trace, all->front().report); !ok) return tl::unexpected(ok.error());
+  }
+  if (options.report) {
+    if (auto ok = write_page(*options.report, replay_page(*all)); !ok) return tl::unexpected(ok.error());
+  }
+  print_all(*all, options, *format == 1, io);
+  return std::ranges::all_of(*all, is_good) ? kNothingWrong : kErrorFound;
+}
+
+void add_options(CLI::App& command, Options& options) {
+  command.add_option("files", options.files, "Scenario files, YAML or JSON")->type_name("FILE");
+  command.add_option("--fidelity", options.fidelity, "geometry, provenance or numeric; default numeric")
+      ->type_name("FIDELITY");
+  command.add_option("--sglang", options.sglang, "Run with this version's rules instead of the file's")
+      ->type_name("GEN");
+  command
+      .add_option("--rule-cmd", options.rule_cmd,
+                  "Ask this program for the size instead of the version's own rule (see tools/README.md, installed in "
+                  "share/doc/a2asim)")
+      ->type_name("\"PROGRAM ARGS\"");
+  command.add_option("--seed", options.seed, "Draw tokens and routing from this seed instead of the file's")
+      ->type_name("N");
+  command.add_option("--trace", options.trace, "Write Chrome trace events: one track a rank")->type_name("OUT.json");
+  command.add_option("--report", options.report, "Write one HTML page: what happened, and the buffers as pictures")
+      ->type_name("OUT.html");
+  command.add_option("--threads", options.threads, "Threads for several files; the result does not depend on it")
+      ->type_name("N");
+  command.add_flag("--digest", options.digest, "Text: a last line with the digest of the whole run");
+  command.add_option("--format", options.format, "text or json; default text")->type_name("FORMAT");
+  command.add_flag("--verbose", options.verbose, "Text: every step and every finding that was kept");
+  command.footer(kFooter);
+}
+
+}  // namespace
+
+void add_replay(CLI::App& program, CommandLine& line) {
+  CLI::App* command = program.add_subcommand("replay", "Run scenarios on the simulated cluster");
+  const auto options = std::make_shared<Options>();
+  add_options(*command, *options);
+  command->callback([&line, options] { line.run = [options](Io& io) { return run_replay(*options, io); }; });
+}
+
+}  // namespace a2asim

@@ -1,0 +1,57 @@
+// The device beside the simulated cluster: makes the same calls and compares what comes of them. See validate.h.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "sim/cluster/cluster_mirror.h"
+#include "tools/validate/validate.h"
+#include "tools/validate/validate_writes.h"
+
+namespace a2asim {
+
+class ValidationMirror final : public ClusterMirror {
+ public:
+  ValidationMirror(bool guard, const MakeDevice& make_device, ScenarioValidation& out)
+      : guard_(guard), make_device_(make_device), out_(out) {}
+
+  void dispatched(const MirroredLayer& layer, SimAllToAll& alltoall) override;
+  void combined(const MirroredLayer& layer, SimAllToAll& alltoall,
+                std::span<const std::vector<std::byte>> outputs) override;
+  void judged(const MirroredLayer& layer, int rank, const ReferenceResult& reference, Tolerance tolerance) override;
+  void stopped(const MirroredLayer& layer) override;
+
+ private:
+  using Outputs = std::vector<std::vector<std::byte>>;
+
+  void add(CheckKind kind, CheckResult result, const MirroredLayer& layer, std::string what = {});
+  void add(CheckKind kind, bool passed, const MirroredLayer& layer, std::string what = {});
+  void stop(std::string why);
+  bool is_ready(const MirroredLayer& layer);
+  std::unique_ptr<Device> make(const MirroredLayer& layer, CheckKind kind, std::uint64_t local_ranks, bool waits);
+  Result<void> run_graph(const MirroredLayer& layer, std::span<const DispatchInput> inputs);
+  Result<void> finish_layer(const MirroredLayer& layer);
+  // Empty: equal, but for races, which are settled in `alltoall`; otherwise what differs.
+  std::string compare_slices(const MirroredLayer& layer, AllToAll& device, SimAllToAll& alltoall,
+                             const DispatchWrites* writes, bool only_races);
+  void compare_outputs(const MirroredLayer& layer, std::span<const std::vector<std::byte>> outputs);
+  void check_guard(const MirroredLayer& layer);
+  void check_refusal(const MirroredLayer& layer, std::uint64_t ranks);
+  void check_missing(const MirroredLayer& layer);
+  void check_recovery(const MirroredLayer& layer);
+  void check_verdict(const MirroredLayer& layer, Verdict seen);
+
+  const bool guard_;
+  const MakeDevice& make_device_;
+  ScenarioValidation& out_;
+  std::unique_ptr<Device> device_;
+  bool done_ = false;      // nothing more to compare in this scenario
+  bool in_layer_ = false;  // the device has done this layer's dispatch
+  bool is_graph_ = false;  // and, by a graph, all the rest of it
+  std::uint64_t masked_ = 0;
+  std::map<std::vector<std::int64_t>, GraphId> graphs_;  // by rows and R of every rank
+  Outputs outputs_;                                      // the device's
+  std::span<const std::vector<std::byte>> simulated_;    // the simulator's, of the same layer
+};
+
+}  // namespace a2asim

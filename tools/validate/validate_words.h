@@ -1,0 +1,39 @@
+// What a validation expects of the device's errors, and where in a slice a byte lies.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/cluster/cluster_mirror.h"
+
+namespace a2asim {
+
+constexpr bool has_rank(std::uint64_t mask, int rank) { return (mask >> rank & 1) != 0; }
+std::vector<int> ranks_in(std::uint64_t mask);
+
+// Ranks that would use different sizes in this layer.
+bool disagrees(const MirroredLayer& layer);
+
+// Input that the device has to refuse before any write: the first such rank of `ranks`, and the numbers to be named.
+struct Refusal {
+  int rank = 0;
+  std::string why;
+  std::vector<std::int64_t> numbers;
+  bool is_misaligned = false;
+};
+std::optional<Refusal> expected_refusal(const MirroredLayer& layer, std::uint64_t ranks);
+// A payload's receive region is off the boundary of the widest vectors that divide its rows; FlashInfer faults there.
+std::optional<std::vector<std::int64_t>> misaligned(const AllToAllConfig& config, std::int64_t runtime_max);
+
+bool names_refusal(const std::string& message, const Refusal& refusal);
+// Two ranks that really differ, with both values.
+bool names_disagreement(const std::string& message, const MirroredLayer& layer);
+// Every rank that calls waits for every rank that does not. Empty, or what is not said.
+std::string unnamed_wait(const std::string& message, const MirroredLayer& layer);
+
+// "receive counter of rank 2", "payload 1, rank 0, slot 3, byte 5", ..: by this rank's own configuration and R.
+std::string place_in_slice(const AllToAllConfig& config, std::int64_t runtime_max, std::int64_t at_bytes);
+
+}  // namespace a2asim

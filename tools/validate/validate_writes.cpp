@@ -1,0 +1,78 @@
+#include "tools/validate/validate_writes.h"
+
+#include <algorithm>
+#include <array>
+
+#include "model/alltoall/routing.h"
+
+namespace a2asim {
+namespace {
+
+constexpr bool has(std::uint64_t mask, int rank) { return (mask >> rank & 1) != 0; }
+
+}  // namespace
+
+DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.configs.size()) {
+  const int ranks = static_cast<int>(layer.configs.size());
+  for (int writer = 0; writer < ranks; ++writer) {
+    const AllToAllConfig& config = layer.configs[static_cast<std::size_t>(writer)];
+    const DispatchInput& input = layer.inputs[static_cast<std::size_t>(writer)];
+    if (!has(layer.outcome.taking_part, writer)) continue;
+    std::array<std::int64_t, kMaxRanks> next = {};
+    for (std::int64_t token = 0; token < input.local_num_tokens; ++token) {
+      std::array<std::int32_t, kMaxTopK> targets;
+      distinct_targets(input.token_selected_experts.data() + token * config.top_k, config.top_k, config.num_experts,
+                       ranks, targets.data());
+      for (int j = 0; j < config.top_k; ++j) {
+        const int slice = targets[static_cast<std::size_t>(j)];
+        if (slice < 0 || has(layer.masked, slice)) continue;
+        const std::int64_t slot = next[static_cast<std::size_t>(slice)]++;
+        std::int64_t before = 0;
+        for (std::size_t p = 0; p < input.payloads.size(); ++p) {
+          const std::int64_t bytes = config.payload_bytes_per_token[p];
+          const std::int64_t runtime_max = input.runtime_max_tokens_per_rank;
+          const std::int64_t begin = receive_region(config.layout(), ranks, runtime_max, before) +
+                                     receive_row(writer, slot, runtime_max) * bytes;
+          by_slice_[static_cast<std::size_t>(slice)].push_back(
+              {begin,
+               input.payloads[p].subspan(static_cast<std::size_t>(token * bytes), static_cast<std::size_t>(bytes)),
+               writer});
+          longest_ = std::max(longest_, bytes);
+          before += bytes;
+        }
+      }
+    }
+  }
+  for (std::vector<Write>& writes : by_slice_) std::ranges::sort(writes, {}, &Write::begin);
+}
+
+bool DispatchWrites::may_be(int slice, std::int64_t at_bytes, std::byte value) const {
+  const std::vector<Write>& writes = by_slice_[static_cast<std::size_t>(slice)];
+  auto after = std::ranges::upper_bound(writes, at_bytes, {}, &Write::begin);
+  std::uint64_t writers = 0;
+  bool has_value = false;
+  while (after != writes.begin()) {
+    const Write& write = *--after;
+    if (write.begin + longest_ <= at_bytes) break;
+    if (write.begin + static_cast<std::int64_t>(write.bytes.size()) <= at_bytes) continue;
+    writers |= std::uint64_t{1} << write.writer;
+    has_value = has_value || write.bytes[static_cast<std::size_t>(at_bytes - write.begin)] == value;
+  }
+  return has_value && (writers & (writers - 1)) != 0;
+}
+
+bool DispatchWrites::hits_tables(const MirroredLayer& layer) const {
+  for (std::size_t slice = 0; slice < by_slice_.size(); ++slice) {
+    const AllToAllConfig& config = layer.configs[slice];
+    const WorkspaceLayout at = config.layout();
+    const std::int64_t used_bytes = 4 * layer.inputs[slice].local_num_tokens * config.top_k;
+    for (const Write& write : by_slice_[slice]) {
+      const std::int64_t end = write.begin + static_cast<std::int64_t>(write.bytes.size());
+      for (const std::int64_t table : {at.topk_target_ranks, at.topk_send_indices})
+        if (write.begin < table + used_bytes && end > table) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace a2asim
