@@ -385,7 +385,7 @@ TEST_CASE("files that are none") {
 // ---------------------------------------------------------------------------------------------------------
 
 nlohmann::json schema() {
-  std::ifstream file(A2ASIM_SOURCE_DIR "/sim/scenario.schema.json");
+  std::ifstream file(A2ASIM_SOURCE_DIR "/sim/scenario/scenario.schema.json");
   return nlohmann::json::parse(file);
 }
 
@@ -437,8 +437,8 @@ std::optional<std::vector<std::string>> ask_schema(const std::vector<std::string
   std::optional<std::vector<std::string>> answers;
   for (const std::string python : {"python3", "/usr/bin/python3"}) {
     const std::string command = python +
-                                " '" A2ASIM_SOURCE_DIR "/tests/scenario_schema_check.py' '" A2ASIM_SOURCE_DIR
-                                "/sim/scenario.schema.json' '" +
+                                " '" A2ASIM_SOURCE_DIR "/tests/sim/scenario_schema_check.py' '" A2ASIM_SOURCE_DIR
+                                "/sim/scenario/scenario.schema.json' '" +
                                 file.string() + "' 2>&1";
     std::string output;
     FILE* const pipe = popen(command.c_str(), "r");
