@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Does tools/tidy find what it looks for? A small tree with one offence of each kind: tidy_check.py TIDY."""
+import os
+import subprocess
+import sys
+import tempfile
+
+LONG_FUNCTION = "int f() {\n" + "  ;\n" * 70 + "  return 1;\n}\n"
+TREE = {
+    "model/base/README.md": "nearest, random\n",
+    "model/base/random.h": "#pragma once\n",
+    "model/base/nearest.h": '#pragma once\n#include "model/check/check.h"\n',
+    "model/check/README.md": "check\n",
+    "model/check/check.h": "#pragma once\n// SGLang #29461 of 2026-06-28: a comment may say so.\n",
+    "model/check/dates.cpp": 'const char* since = "2026-06-28";\n',
+    "model/engines/sglang/README.md": "version\n",
+    "model/engines/sglang/version.cpp": 'const char* date = "2026-06-28";\n',
+    "model/step/step.h": "#pragma once\n",
+    "sim/README.md": "| file |\n| cluster |\n" + "\n" * 60,
+    "sim/cluster.cpp": "int g() { return 0; }\n",
+    "tools/README.md": "long_*\n",
+    "tools/long_file.cpp": "\n" * 451,
+    "tools/long_function.cpp": LONG_FUNCTION,
+    "tools/long_line.cpp": "//" + "-" * 119 + "\n",
+}
+OFFENCES = [
+    "model/base/nearest.h:2: model/base must not include model/check/check.h",
+    "model/check/README.md:1: does not name dates.cpp",
+    "model/check/dates.cpp:1: '2026-06-28' belongs into an engine's room",
+    "model/step/: no README.md",
+    "sim/: 0.00 assertions per function, at least 0.3",
+    "sim/README.md:1: 62 lines, at most 60",
+    "tools/long_file.cpp:1: 451 lines, at most 450",
+    "tools/long_function.cpp:1: f has 73 lines, at most 70",
+    "tools/long_line.cpp:1: 121 columns, at most 120",
+]
+
+
+def tidy(program, root):
+    return subprocess.run([sys.executable, program, "--root", root], capture_output=True, text=True, timeout=60)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in TREE.items():
+            os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write(text)
+        subprocess.run(["git", "init", "-q"], cwd=root, check=True, timeout=60)
+        result = tidy(sys.argv[1], root)
+        if result.returncode == 77:
+            print(result.stdout, end="")
+            return 77
+        # An exception of the real tree that this one does not need is an offence of its own.
+        found = sorted(line for line in result.stdout.splitlines()
+                       if not line.startswith("tools/tidy: ") and (line.startswith(("model/", "sim/", "tools/"))))
+        if found != sorted(OFFENCES) or result.returncode != 1:
+            print(f"exit code {result.returncode}; found:", *found, "expected:", *sorted(OFFENCES), result.stderr, sep="\n")
+            return 1
+    print(f"all {len(OFFENCES)} offences are found, and nothing else")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
