@@ -7,8 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/engines/sglang/deployment.h"
-#include "model/launch/launch_command.h"
+#include "model/engines/sglang/deploy_command.h"
 
 namespace a2asim::test {
 
@@ -20,23 +19,17 @@ inline constexpr std::string_view kGathered =
     "--moe-runner-backend flashinfer_cutlass ";
 
 // The deployment of a command; fails the test when the command cannot be used.
-inline std::unique_ptr<Deployment> deploy(std::string_view generation, std::string command,
+inline std::unique_ptr<Deployment> deploy(std::string_view generation, std::string_view command,
                                           std::optional<ModelShape> model = ModelShape{256, 8, 7168}) {
   const auto match = find_generation(generation);
   REQUIRE(match.has_value());
-  auto launch = parse_launch_command(command);
-  REQUIRE(launch.has_value());
-  auto parsed = parse_server_args(match->generation->start->flags, launch->argv, ParseMode::lenient);
-  REQUIRE(parsed.has_value());
-  DeploymentInputs inputs;
-  inputs.generation = match->generation;
-  inputs.has_flashinfer_dispatcher = match->has_flashinfer_dispatcher;
-  inputs.args = parsed->args;
-  inputs.env = launch->env;
-  inputs.model = model;
-  auto deployment = resolve_deployment(inputs);
-  REQUIRE(deployment.has_value());
-  return std::move(*deployment);
+  DeployOptions options;
+  options.version = *match;
+  options.model = model;
+  auto deployed = deploy_command(command, options);
+  REQUIRE(deployed.has_value());
+  REQUIRE(deployed->deployment);
+  return std::move(deployed->deployment);
 }
 
 }  // namespace a2asim::test

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "model/launch/launch_command.h"
-#include "model/engines/sglang/start/server_args.h"
-#include "model/engines/sglang/start/server_args_start.h"
+#include "model/engines/sglang/deploy_command.h"
 
 namespace a2asim {
 namespace {
@@ -51,27 +49,6 @@ void settle_start(const Scenario& scenario, ScenarioDeployment& out) {
   }
 }
 
-Result<DeploymentInputs> read_command(const Scenario& scenario, std::string_view file, ScenarioDeployment& out) {
-  DeploymentInputs inputs;
-  inputs.generation = out.generation;
-  const Result<LaunchCommand> launch = parse_launch_command(launch_text(scenario));
-  if (!launch) return scenario_error(file, scenario.at.deployment, "launch: " + launch.error().message);
-  inputs.env = launch->env;
-  for (const auto& [name, value] : launch_env(scenario)) inputs.env.set(name, value);
-  for (const Note& note : launch->notes) out.notes.push_back(note.message);
-  const Result<ParsedArgs> parsed = parse_server_args(out.generation->start->flags, launch->argv, ParseMode::lenient);
-  if (!parsed && parsed.error().kind == ErrorKind::parse_error) {
-    out.verdict = Verdict::rejected;
-    out.why = "the server's argument parser refuses: " + parsed.error().message;
-    return inputs;
-  }
-  if (!parsed) return scenario_error(file, scenario.at.deployment, "launch: " + parsed.error().message);
-  inputs.args = parsed->args;
-  for (const Note& note : parsed->notes) out.notes.push_back(note.message);
-  inputs.model = ModelShape{scenario.model.num_experts, scenario.model.top_k, scenario.model.hidden_size};
-  return inputs;
-}
-
 }  // namespace
 
 Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, std::string_view sglang,
@@ -84,14 +61,22 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   if (!match) return fail(ErrorKind::bad_input, "--sglang: " + match.error().message);
   out.generation = match->generation;
   if (!match->note.empty()) out.notes.push_back(match->note);
-  Result<DeploymentInputs> inputs = read_command(scenario, file, out);
-  if (!inputs) return tl::unexpected(inputs.error());
-  if (out.verdict != Verdict::agrees) return out;
-  inputs->has_flashinfer_dispatcher = match->has_flashinfer_dispatcher;
-  inputs->rule = std::move(rule);
-  Result<std::unique_ptr<Deployment>> resolved = resolve_deployment(*inputs);
-  if (!resolved) return scenario_error(file, scenario.at.deployment, resolved.error().message);
-  out.deployment = std::move(*resolved);
+  DeployOptions options;
+  options.version = *match;
+  for (const auto& [name, value] : launch_env(scenario)) options.env.set(name, value);
+  options.model = ModelShape{scenario.model.num_experts, scenario.model.top_k, scenario.model.hidden_size};
+  options.rule = std::move(rule);
+  Result<DeployedCommand> deployed = deploy_command(launch_text(scenario), options);
+  if (!deployed)
+    return scenario_error(file, scenario.at.deployment, (scenario.launch ? "launch: " : "") + deployed.error().message);
+  for (const Note& note : deployed->launch.notes) out.notes.push_back(note.message);
+  for (const Note& note : deployed->argument_notes) out.notes.push_back(note.message);
+  if (deployed->refused) {
+    out.verdict = Verdict::rejected;
+    out.why = "the server's argument parser refuses: " + deployed->refused->message;
+    return out;
+  }
+  out.deployment = std::move(deployed->deployment);
   for (const Note& note : out.deployment->notes) out.notes.push_back(note.message);
   settle_start(scenario, out);
   if (out.verdict == Verdict::agrees && out.deployment->launch_error)

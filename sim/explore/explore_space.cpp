@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "model/base/check_invariant.h"
-#include "model/engines/sglang/start/server_args.h"
+#include "model/engines/sglang/deploy_command.h"
 
 namespace a2asim {
 namespace {
@@ -184,18 +184,18 @@ Result<std::unique_ptr<Deployment>> explore_deployment(const Generation& generat
   scenario.parallel = configuration.parallel;
   scenario.env = configuration.env;
   const std::vector<std::string> words = to_argv(*scenario.parallel);
-  constexpr std::size_t kCommandWords = 3;  // python3 -m sglang.launch_server
-  const auto parsed =
-      parse_server_args(generation.start->flags, std::span(words).subspan(kCommandWords), ParseMode::lenient);
-  if (!parsed) return tl::unexpected(parsed.error());
-  DeploymentInputs inputs;
-  inputs.generation = &generation;
-  inputs.args = parsed->args;
-  for (const auto& [name, value] : launch_env(scenario)) inputs.env.set(name, value);
+  Result<LaunchCommand> launch = parse_launch_words(words);
+  if (!launch) return tl::unexpected(launch.error());
   const ScenarioModel model = explore_model();
-  inputs.model = ModelShape{model.num_experts, model.top_k, model.hidden_size};
-  inputs.rule = std::move(rule);
-  return resolve_deployment(inputs);
+  DeployOptions options;
+  options.version.generation = &generation;
+  for (const auto& [name, value] : launch_env(scenario)) options.env.set(name, value);
+  options.model = ModelShape{model.num_experts, model.top_k, model.hidden_size};
+  options.rule = std::move(rule);
+  Result<DeployedCommand> deployed = deploy_command(std::move(*launch), options);
+  if (!deployed) return tl::unexpected(deployed.error());
+  if (deployed->refused) return tl::unexpected(*deployed->refused);
+  return std::move(deployed->deployment);
 }
 
 }  // namespace a2asim

@@ -25,21 +25,16 @@ struct Question {
 CheckReport check(const Question& question, const std::string& command) {
   const auto match = find_generation(question.generation);
   REQUIRE(match.has_value());
-  const auto launch = parse_launch_command(command);
-  REQUIRE(launch.has_value());
-  const auto parsed = parse_server_args(match->generation->start->flags, launch->argv, ParseMode::lenient);
-  REQUIRE_MESSAGE(parsed.has_value(), (parsed ? "" : parsed.error().message));
-  DeploymentInputs inputs;
-  inputs.generation = match->generation;
-  inputs.args = parsed->args;
-  inputs.env = launch->env;
-  if (question.cap) inputs.env.set("SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK", std::to_string(*question.cap));
-  inputs.model = ModelShape{256, 8, 7168};
-  inputs.gpu_memory_gib = question.gpu_memory_gib;
-  inputs.model_quantization = question.model_quantization;
-  const auto deployment = resolve_deployment(inputs);
-  REQUIRE(deployment.has_value());
-  return check_deployment(**deployment);
+  DeployOptions options;
+  options.version.generation = match->generation;
+  if (question.cap) options.env.set("SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK", std::to_string(*question.cap));
+  options.model = ModelShape{256, 8, 7168};
+  options.gpu_memory_gib = question.gpu_memory_gib;
+  options.model_quantization = question.model_quantization;
+  const auto deployed = deploy_command(command, options);
+  REQUIRE(deployed.has_value());
+  REQUIRE_MESSAGE(deployed->deployment, (deployed->refused ? deployed->refused->message : ""));
+  return check_deployment(*deployed->deployment);
 }
 
 const CheckFinding* find(const CheckReport& report, std::string_view id, std::string_view part = "") {

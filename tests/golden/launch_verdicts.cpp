@@ -7,7 +7,7 @@
 #include <array>
 
 #include "model/check/check.h"
-#include "model/launch/launch_command.h"
+#include "model/engines/sglang/deploy_command.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {
@@ -16,26 +16,17 @@ namespace {
 Result<CheckReport> check_row(Fields& in) {
   const auto match = find_generation(in.get<std::string>("generation"));
   if (!match) return tl::unexpected(match.error());
-  auto command = parse_launch_command(in.get<std::string>("command"));
-  if (!command) return tl::unexpected(command.error());
-  DeploymentInputs inputs;
-  inputs.generation = match->generation;
-  inputs.has_flashinfer_dispatcher = match->has_flashinfer_dispatcher;
-  inputs.env = command->env;
-  for (const auto& [key, value] : in.at("env").items()) inputs.env.set(key, value.get<std::string>());
-  inputs.model = ModelShape{in.get<std::int64_t>("num_experts"), in.get<std::int64_t>("top_k"),
-                            in.get<std::int64_t>("hidden_size")};
-  auto parsed = parse_server_args(match->generation->start->flags, command->argv, ParseMode::lenient);
-  if (!parsed) {
-    if (parsed.error().kind != ErrorKind::parse_error) return tl::unexpected(parsed.error());
-    CheckReport rejected;  // argparse itself refuses
-    rejected.verdict = Verdict::rejected;
-    return rejected;
-  }
-  inputs.args = parsed->args;
-  auto deployment = resolve_deployment(inputs);
-  if (!deployment) return tl::unexpected(deployment.error());
-  return judge_deployment(**deployment);
+  DeployOptions options;
+  options.version = *match;
+  for (const auto& [key, value] : in.at("env").items()) options.env.set(key, value.get<std::string>());
+  options.model = ModelShape{in.get<std::int64_t>("num_experts"), in.get<std::int64_t>("top_k"),
+                             in.get<std::int64_t>("hidden_size")};
+  auto deployed = deploy_command(in.get<std::string>("command"), options);
+  if (!deployed) return tl::unexpected(deployed.error());
+  if (deployed->deployment) return judge_deployment(*deployed->deployment);
+  CheckReport rejected;  // argparse itself refuses
+  rejected.verdict = Verdict::rejected;
+  return rejected;
 }
 
 // The phases in which ranks disagree with a witness of unequal R.

@@ -6,12 +6,7 @@
 #include <optional>
 
 #include "model/check/check.h"
-#include "model/engines/sglang/deployment.h"
-#include "model/engines/sglang/generation.h"
-#include "model/launch/launch_command.h"
-#include "model/step/model_shapes.h"
-#include "model/engines/sglang/start/server_args.h"
-#include "model/engines/sglang/start/server_args_start.h"
+#include "model/engines/sglang/deploy_command.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
@@ -121,85 +116,68 @@ CheckFinding as_finding(std::string_view id, const Note& read) {
   return finding;
 }
 
-struct Inputs {
-  DeploymentInputs deployment;
-  std::vector<CheckFinding> notes;  // how the input was read
-};
-
-// The model's shape, from the options or from the name in --model-path.
-Result<void> settle_model(const Options& options, Inputs& inputs) {
-  const Result<std::optional<ModelShape>> given = shape_from_options(options.shape);
-  if (!given) return tl::unexpected(given.error());
-  inputs.deployment.model = *given;
-  if (options.shape.model_config) {
-    const Result<std::string> text = read_text_file(*options.shape.model_config);
-    if (text) inputs.deployment.model_quantization = quantization_from_config_json(*text);
-  }
-  const std::optional<std::string>& path = inputs.deployment.args.model_path;
-  if (*given || !path) return {};
-  if (const std::optional<ModelPreset> preset = guess_model(*path)) {
-    const ModelShape& shape = preset->shape;
-    inputs.deployment.model = shape;
-    inputs.notes.push_back(
-        note("model", fmt::format("shape of {} taken from --model-path: {} experts, top_k {}, hidden_size {}",
-                                  preset->name, shape.num_experts, shape.top_k, shape.hidden_size)));
-  }
-  return {};
-}
-
-std::string page_of(const CheckReport& report, const LaunchCommand& launch, const DeploymentInputs& inputs) {
-  CheckForPage page{report, shell_command(launch.argv), inputs.model, std::nullopt, inputs.rule};
-  page.witness = witness_scenario(report, launch.argv, inputs.env.values(), inputs.model);
-  return check_page(page);
-}
-
-Result<CheckReport> resolve_and_check(const DeploymentInputs& inputs) {
-  const Result<std::unique_ptr<Deployment>> deployment = resolve_deployment(inputs);
-  if (!deployment) return tl::unexpected(deployment.error());
-  return check_deployment(**deployment);
-}
-
-Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
-  Inputs inputs;
-  DeploymentInputs& deployment = inputs.deployment;
+// Everything beside the command: version, environment, shape, memory. The rule is another process, see check().
+Result<DeployOptions> deploy_options(const Options& options) {
+  DeployOptions out;
+  out.guesses_model = true;
   if (options.sglang) {
-    const Result<GenerationMatch> match = find_generation(*options.sglang);
+    Result<GenerationMatch> match = find_generation(*options.sglang);
     if (!match) return unusable("--sglang: " + match.error().message);
-    deployment.generation = match->generation;
-    deployment.has_flashinfer_dispatcher = match->has_flashinfer_dispatcher;
-    if (!match->note.empty()) inputs.notes.push_back(note("generation", match->note));
+    out.version = std::move(*match);
   }
   if (options.gpu_memory) {
     const Result<double> gib =
         parse_positive("--gpu-memory", *options.gpu_memory, "GiB of one GPU", kMostGpuMemory_gib);
     if (!gib) return tl::unexpected(gib.error());
-    deployment.gpu_memory_gib = *gib;
+    out.gpu_memory_gib = *gib;
   }
-  deployment.env = launch.env;
-  if (const Result<void> added = add_environment(options.env, deployment.env); !added) {
-    return tl::unexpected(added.error());
+  if (auto added = add_environment(options.env, out.env); !added) return tl::unexpected(added.error());
+  const Result<std::optional<ModelShape>> shape = shape_from_options(options.shape);
+  if (!shape) return tl::unexpected(shape.error());
+  out.model = *shape;
+  if (options.shape.model_config) {
+    const Result<std::string> text = read_text_file(*options.shape.model_config);
+    if (text) out.model_quantization = quantization_from_config_json(*text);
   }
-  const Result<ParsedArgs> parsed =
-      parse_server_args(deployment.generation->start->flags, launch.argv, ParseMode::lenient);
-  if (!parsed && parsed.error().kind != ErrorKind::parse_error) return tl::unexpected(parsed.error());
-  if (parsed) deployment.args = parsed->args;
-  if (const Result<void> settled = settle_model(options, inputs); !settled) return tl::unexpected(settled.error());
-  for (const Note& read : launch.notes) inputs.notes.push_back(as_finding("launch_command", read));
-  if (parsed) {
-    for (const Note& read : parsed->notes) inputs.notes.push_back(as_finding("server_args", read));
+  return out;
+}
+
+// How the input was read.
+void add_notes(const Options& options, const DeployOptions& how, const DeployedCommand& deployed, CheckReport& report) {
+  const auto add = [&](CheckFinding finding) { report.findings.push_back(std::move(finding)); };
+  if (!how.version.note.empty()) add(note("generation", how.version.note));
+  if (deployed.guessed) {
+    const ModelShape& shape = deployed.guessed->shape;
+    add(note("model", fmt::format("shape of {} taken from --model-path: {} experts, top_k {}, hidden_size {}",
+                                  deployed.guessed->name, shape.num_experts, shape.top_k, shape.hidden_size)));
   }
+  for (const Note& read : deployed.launch.notes) add(as_finding("launch_command", read));
+  for (const Note& read : deployed.argument_notes) add(as_finding("server_args", read));
   if (options.rule_cmd)
-    inputs.notes.push_back(note("rule", fmt::format("the size comes from --rule-cmd '{}', all else from {}",
-                                                    one_line(*options.rule_cmd, 100), deployment.generation->name)));
+    add(note("rule", fmt::format("the size comes from --rule-cmd '{}', all else from {}",
+                                 one_line(*options.rule_cmd, 100), how.version.generation->name)));
+  std::ranges::stable_sort(report.findings, {}, &CheckFinding::severity);
+}
+
+std::string page_of(const CheckReport& report, const DeployedCommand& deployed, const SizingRule& rule) {
+  const std::vector<std::string>& argv = deployed.launch.argv;
+  CheckForPage page{report, shell_command(argv), deployed.model, std::nullopt, rule};
+  page.witness = witness_scenario(report, argv, deployed.launch.env.values(), deployed.model);
+  return check_page(page);
+}
+
+Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
+  Result<DeployOptions> how = deploy_options(options);
+  if (!how) return tl::unexpected(how.error());
   const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd);
   if (!rule) return tl::unexpected(rule.error());
-  if (*rule) deployment.rule = (*rule)->rule();
-  Result<CheckReport> report =
-      parsed ? resolve_and_check(deployment) : refused_by_argparse(*deployment.generation, launch, parsed.error());
-  if (!report) return report;
-  report->findings.insert(report->findings.end(), inputs.notes.begin(), inputs.notes.end());
-  std::ranges::stable_sort(report->findings, {}, &CheckFinding::severity);
-  const std::string page = options.report ? page_of(*report, launch, deployment) : "";  // its replay may ask the rule
+  if (*rule) how->rule = (*rule)->rule();
+  const Result<DeployedCommand> deployed = deploy_command(launch, *how);
+  if (!deployed) return tl::unexpected(deployed.error());
+  CheckReport report = deployed->refused ? refused_by_argparse(*how->version.generation, launch, *deployed->refused)
+                                         : check_deployment(*deployed->deployment);
+  add_notes(options, *how, *deployed, report);
+  const std::string page = options.report ? page_of(report, *deployed, how->rule) : "";  // its replay may ask the rule
   if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
   if (options.report) {
     if (auto written = write_page(*options.report, page); !written) return tl::unexpected(written.error());

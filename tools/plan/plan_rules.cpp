@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "model/launch/launch_command.h"
-#include "model/engines/sglang/start/server_args.h"
-#include "model/engines/sglang/start/server_args_start.h"
+#include "model/engines/sglang/deploy_command.h"
 
 namespace a2asim {
 namespace {
@@ -89,17 +87,15 @@ std::string plan_launch(const PlanInputs& inputs, const Generation& generation, 
 
 Result<std::unique_ptr<Deployment>> plan_deployment(const PlanInputs& inputs, const Generation& generation,
                                                     std::int64_t ep_size, bool own_count_only) {
-  const Result<LaunchCommand> launch = parse_launch_command(plan_launch(inputs, generation, ep_size, own_count_only));
-  if (!launch) return tl::unexpected(launch.error());
-  const Result<ParsedArgs> parsed = parse_server_args(generation.start->flags, launch->argv, ParseMode::lenient);
-  if (!parsed) return tl::unexpected(parsed.error());
-  DeploymentInputs deployment;
-  deployment.generation = &generation;
-  deployment.args = parsed->args;
-  deployment.env = launch->env;
-  deployment.model = inputs.model;
-  deployment.gpu_memory_gib = inputs.gpu_memory_gib;
-  return resolve_deployment(deployment);
+  DeployOptions options;
+  options.version.generation = &generation;
+  options.model = inputs.model;
+  options.gpu_memory_gib = inputs.gpu_memory_gib;
+  Result<DeployedCommand> deployed =
+      deploy_command(plan_launch(inputs, generation, ep_size, own_count_only), options);
+  if (!deployed) return tl::unexpected(deployed.error());
+  if (deployed->refused) return tl::unexpected(*deployed->refused);
+  return std::move(deployed->deployment);
 }
 
 Result<PlanRules> PlanRules::create(const PlanInputs& inputs, std::int64_t ep_size) {
