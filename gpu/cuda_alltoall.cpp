@@ -63,7 +63,6 @@ Result<std::unique_ptr<CudaAllToAll>> CudaAllToAll::create(std::span<const AllTo
   made->guard_ = options.guard;
   made->timeout_ = options.timeout;
   made->group_ = options.group;
-  made->alone_ = options.alone;
   std::vector<Place> places;
   auto ok = made->check_options(configs, options, places);
   if (ok = made->agreed(ok); !ok) return tl::unexpected(ok.error());
@@ -280,12 +279,6 @@ LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) con
   }
   const std::uint64_t world = args.ep_size == kMaxRanks ? ~std::uint64_t{0} : (std::uint64_t{1} << args.ep_size) - 1;
   args.has_remote_ranks = (awaited & world & ~here) != 0 ? 1 : 0;
-  if (alone_) {
-    // The others' slices here are boxes that somebody empties. To the kernels they are ranks of this launch.
-    args.has_remote_ranks = 0;
-    args.guard = 0;
-    std::replace(std::begin(args.local_index), std::end(args.local_index), std::int8_t{-1}, std::int8_t{0});
-  }
   return args;
 }
 

@@ -32,7 +32,6 @@ struct CudaOptions {
   // Ranks that anybody drives; empty: all. This process drives those of them that live on its devices. Others are peers
   // that nobody drives (a missing rank).
   std::vector<int> local_ranks;
-  bool alone = false;  // ranks driven by others are neither told nor awaited: somebody else carries their rows
   ProcessGroup* group = nullptr;  // the other processes; must outlive the all-to-all
   PeerMemory peer_memory = PeerMemory::automatic;
   bool guard = true;
@@ -78,12 +77,10 @@ class CudaAllToAll final : public AllToAll {
   Result<void> enqueue_combine();
   Result<void> finish();
   Result<void> read_outputs(std::vector<std::vector<std::byte>>& outputs) const;
-  const StagedRank& staged_rank(std::size_t local) const { return staging_[local].at; }
   // How the devices reach each other's memory, in words.
   const std::string& peer_memory() const { return slices_.region().words(); }
   int world_size() const { return static_cast<int>(configs_.size()); }
   bool is_home_of(int rank) const { return slices_.is_local(rank); }
-  std::byte* slice(int rank) const { return slices_.slice(rank); }
   Stream stream(int device_index) const { return devices_[static_cast<std::size_t>(device_index)].stream.get(); }
 
  private:
@@ -146,7 +143,6 @@ class CudaAllToAll final : public AllToAll {
   std::vector<int> local_ranks_;
   Placement placement_;
   ProcessGroup* group_ = nullptr;
-  bool alone_ = false;
   bool guard_ = true;
   std::chrono::milliseconds timeout_{0};
   SymmetricSlices slices_;

@@ -15,8 +15,6 @@
 namespace a2asim::gpu {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // A communicator without the device API's needs: only whether loads and stores reach every place. It stays: NCCL may
 // look at it later than the call.
 const ncclDevCommRequirements& no_requirements() {
@@ -26,20 +24,6 @@ const ncclDevCommRequirements& no_requirements() {
     return made;
   }();
   return none;
-}
-
-Result<void> wait_until_done(cudaStream_t stream, const char* what, std::chrono::milliseconds limit) {
-  const auto deadline = Clock::now() + limit;
-  for (;;) {
-    const cudaError_t code = cudaStreamQuery(stream);
-    if (code == cudaSuccess) return {};
-    if (code != cudaErrorNotReady) return cuda_result(code, what);
-    if (Clock::now() > deadline) {
-      return fail(ErrorKind::runtime_error, std::string("NCCL: ") + what + " is not done after " +
-                                                std::to_string(limit.count()) + " ms; has a process ended?");
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
-  }
 }
 
 }  // namespace
@@ -88,24 +72,6 @@ Result<void> NcclWorld::grouped(const char* what, const std::function<ncclResult
     const ncclResult_t ended = ncclGroupEnd();
     return code == ncclSuccess ? ended : code;
   });
-}
-
-Result<void> NcclWorld::wait(std::size_t local_place, cudaStream_t stream, const char* what) {
-  if (auto ok = cuda_result(cudaSetDevice(device(local_place)), "cudaSetDevice"); !ok) return ok;
-  auto ok = wait_until_done(stream, what, limit_);
-  if (!ok) abort();
-  return ok;
-}
-
-// Kernels of NCCL's that wait for a dead process end only so.
-void NcclWorld::abort() {
-  if (broken_) return;
-  broken_ = true;
-  const std::vector<ncclComm_t> comms = comms_;
-  static_cast<void>(bounded("ncclCommAbort", [comms] {
-    for (ncclComm_t comm : comms) ncclCommAbort(comm);
-    return ncclSuccess;
-  }));
 }
 
 Result<void> NcclWorld::connect(ProcessGroup* group) {

@@ -37,13 +37,10 @@ class NcclWorld {
   Result<void> bounded(const char* what, std::function<ncclResult_t()> call);
   // One call a local place in one group, and its launch.
   Result<void> grouped(const char* what, const std::function<ncclResult_t(std::size_t local_place)>& call);
-  // Waits for a stream on which a communication runs; what is late is aborted, and this world is of no use any more.
-  Result<void> wait(std::size_t local_place, cudaStream_t stream, const char* what);
 
  private:
   NcclWorld() = default;
   Result<void> connect(ProcessGroup* group);
-  void abort();
 
   Placement placement_;
   std::chrono::milliseconds limit_{0};

@@ -1,4 +1,4 @@
-// The two interfaces behind which the simulated cluster (sim/) and the CUDA kernels (gpu/) stand.
+// The interface behind which the simulated cluster (sim/) and the CUDA kernels (gpu/) stand.
 //
 // Ranks are driven together: the simulator steps all of them, and one process may drive several GPUs. A backend says
 // which ranks are local to it; every per-rank argument below is ordered as local_ranks(). The order of calls is
@@ -118,21 +118,6 @@ class AllToAll {
 
  protected:
   AllToAll() = default;
-};
-
-// The scheduler's all-gather of small integer rows (MLPSyncBatchInfo.all_gather).
-class Communicator {
- public:
-  virtual ~Communicator() = default;
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
-
-  virtual std::span<const int> local_ranks() const = 0;
-  // rows: [local ranks, width]; returns [world, width] as every rank sees it.
-  virtual Result<std::vector<std::int64_t>> all_gather(std::span<const std::int64_t> rows, int width) = 0;
-
- protected:
-  Communicator() = default;
 };
 
 }  // namespace a2asim

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -22,10 +21,6 @@
 
 using Work = std::function<void()>;
 
-struct CUevent_st {
-  cudaStream_t stream = nullptr;
-  std::chrono::steady_clock::time_point when;
-};
 struct CUgraph_st {
   std::vector<Work> work;
 };
@@ -55,10 +50,6 @@ struct CUstream_st {
       busy = false;
       changed.notify_all();
     }
-  }
-  bool is_done() {
-    const std::lock_guard lock(mutex);
-    return queue.empty() && !busy;
   }
   void wait() {
     std::unique_lock lock(mutex);
@@ -252,10 +243,6 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
   std::memmove(to, from, bytes);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-  a2asim::fake::enqueue(stream, [=] { std::memmove(to, from, bytes); });
-  return cudaSuccess;
-}
 cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
@@ -275,39 +262,6 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   stream_of(stream).wait();
-  return cudaSuccess;
-}
-cudaError_t cudaStreamQuery(cudaStream_t stream) {
-  return stream_of(stream).is_done() ? cudaSuccess : cudaErrorNotReady;
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  *event = new CUevent_st;
-  return cudaSuccess;
-}
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete event;
-  return cudaSuccess;
-}
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
-  event->stream = stream;
-  a2asim::fake::enqueue(stream, [event] { event->when = std::chrono::steady_clock::now(); });
-  return cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return cudaEventRecordWithFlags(event, stream, 0);
-}
-cudaError_t cudaEventSynchronize(cudaEvent_t event) { return cudaStreamSynchronize(event->stream); }
-cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
-  *ms = std::chrono::duration<float, std::milli>(to->when - from->when).count();
-  return cudaSuccess;
-}
-cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t stream) {
-  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
-}
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  std::memset(properties, 0, sizeof *properties);
-  std::strcpy(properties->name, "pretended");
   return cudaSuccess;
 }
 

@@ -390,15 +390,4 @@ TEST_CASE("sim: calls out of turn and inputs that do not fit are errors") {
   CHECK(!SimAllToAll::create({huge}, {}).has_value());
 }
 
-TEST_CASE("sim communicator: every rank's row, or who is missing") {
-  SimCommunicator communicator(3);
-  const std::vector<std::int64_t> rows = {1, 2, 3, 4, 5, 6};
-  CHECK((communicator.all_gather(rows, 2).value() == rows));
-  CHECK(!communicator.all_gather(rows, 3).has_value());
-  communicator.set_absent(0b10);
-  const auto missing = communicator.all_gather(rows, 2);
-  REQUIRE(!missing.has_value());
-  CHECK(missing.error().message.find("rank 1") != std::string::npos);
-}
-
 }  // namespace a2asim

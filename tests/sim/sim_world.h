@@ -9,7 +9,6 @@
 
 #include "sim/alltoall/batch_data.h"
 #include "sim/alltoall/judge.h"
-#include "sim/alltoall/sim_communicator.h"
 
 namespace a2asim::test {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,6 +36,74 @@ inline void must(int code, const char* what) { must(gpu::cuda_result(code, what)
 inline double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+struct EventDestroy {
+  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
+};
+using OwnedEvent = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, EventDestroy>;
+
+inline OwnedEvent make_event() {  // on the current device
+  cudaEvent_t event = nullptr;
+  must(cudaEventCreate(&event), "creating an event");
+  return OwnedEvent(event);
+}
+
+inline void mark(const OwnedEvent& event, int device, const gpu::OwnedStream& stream) {
+  must(cudaSetDevice(device), "cudaSetDevice");
+  must(cudaEventRecord(event.get(), stream.get()), "recording an event");
+}
+
+// A device's part in copies whose bytes nobody looks at.
+struct Lane {
+  gpu::DeviceMemory from, to;
+  gpu::OwnedStream stream;
+  OwnedEvent start, stop;
+};
+
+inline Lane make_lane(int device, std::int64_t bytes) {
+  must(cudaSetDevice(device), "cudaSetDevice");
+  Lane lane;
+  for (gpu::DeviceMemory* end : {&lane.from, &lane.to}) {
+    auto memory = gpu::allocate_device(bytes);
+    if (!memory) must(tl::unexpected(memory.error()));
+    must(cudaMemset(memory->get(), 0x5a, static_cast<std::size_t>(bytes)), "filling");
+    *end = std::move(*memory);
+  }
+  must(cudaDeviceSynchronize(), "filling");
+  cudaStream_t stream = nullptr;
+  must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
+  lane.stream.reset(stream);
+  lane.start = make_event();
+  lane.stop = make_event();
+  return lane;
+}
+
+inline double us_between(const Lane& lane) {  // waits for the stop
+  must(cudaEventSynchronize(lane.stop.get()), "waiting");
+  float ms = 0;
+  must(cudaEventElapsedTime(&ms, lane.start.get(), lane.stop.get()), "reading events");
+  return static_cast<double>(ms) * 1000;
+}
+
+// Medians of what two calls in turn take, from the host's point of view.
+template <class Dispatch, class Combine>
+void time_in_turn(const Dispatch& dispatch, const Combine& combine, double& dispatch_us, double& combine_us) {
+  using Clock = std::chrono::steady_clock;
+  const auto us = [](Clock::duration taken) { return std::chrono::duration<double, std::micro>(taken).count(); };
+  std::vector<double> dispatches, combines;
+  constexpr int warm_ups = 2, repetitions = 10;
+  for (int i = 0; i < warm_ups + repetitions; ++i) {
+    const auto start = Clock::now();
+    dispatch();
+    const auto middle = Clock::now();
+    combine();
+    if (i < warm_ups) continue;
+    dispatches.push_back(us(middle - start));
+    combines.push_back(us(Clock::now() - middle));
+  }
+  dispatch_us = median(dispatches);
+  combine_us = median(combines);
 }
 
 // Rows, with their bytes, of every rank of one configuration.
@@ -101,6 +170,16 @@ inline AllToAllConfig config_of(const Configuration& shape, const Batch& batch) 
   config.payload_bytes_per_token = {2 * shape.hidden_size, 4 * shape.top_k, 4 * shape.top_k};
   return config;
 }
+
+// Rows that each rank sends to each, [source][destination].
+using RowCounts = std::vector<std::vector<std::int64_t>>;
+
+struct NcclNumbers {
+  double alltoall_us = 0;                            // ncclAlltoAll of dispatch's bytes, events
+  double dispatch_wall_us = 0, combine_wall_us = 0;  // counts, ncclSend and ncclRecv of rows; and of sums
+};
+NcclNumbers measure_nccl(const std::vector<int>& devices, const RowCounts& rows, std::int64_t dispatch_bytes,
+                         std::int64_t combine_bytes);
 
 // The ranks spread over several GPUs, one a GPU: times and bandwidths, one-sided and by NCCL. only: index of a size, or
 // -1 for all.

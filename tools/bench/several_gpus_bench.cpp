@@ -2,15 +2,12 @@
 //
 // One-sided times come from events between the calls of a graph of dispatch, combine, dispatch, ..: ranks then run in
 // step and no launch is in the way. A time is of the slowest GPU; a number is the median over the calls. Beside them,
-// by wall clock and with everything a caller waits for: one-sided, send and receive, all-gather and reduce-scatter.
+// by wall clock and with everything a caller waits for: one-sided, and NCCL's send and receive of the same bytes.
 #include <cuda_runtime_api.h>
 
-#include <chrono>
+#include <numeric>
 
 #include "tools/bench/gpu_bench.h"
-#if defined(A2ASIM_HAS_NCCL)
-#include "gpu/nccl_alltoall.h"
-#endif
 
 namespace a2asim::bench {
 namespace {
@@ -27,16 +24,12 @@ struct Numbers {
 
 struct SizeRow {
   std::int64_t tokens = 0;
-  Numbers one_sided, send_recv, all_gather;
-  double nccl_alltoall_us = 0;  // of dispatch's bytes
+  Numbers one_sided;
+  NcclNumbers nccl;
   double published_dispatch_gb_s = 0, published_combine_gb_s = 0;
   double link_dispatch_gb_s = 0, link_combine_gb_s = 0, link_nccl_gb_s = 0;
 };
 
-struct EventDestroy {
-  void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
-};
-using OwnedEvent = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, EventDestroy>;
 using Events = std::vector<std::vector<OwnedEvent>>;  // [device][boundary]
 
 class OneSided {
@@ -45,11 +38,7 @@ class OneSided {
     for (const int device : devices_) {
       must(cudaSetDevice(device), "cudaSetDevice");
       std::vector<OwnedEvent> own;
-      for (int i = 0; i < 2 * kPairsPerGraph + 1; ++i) {
-        cudaEvent_t event = nullptr;
-        must(cudaEventCreate(&event), "creating an event");
-        own.emplace_back(event);
-      }
+      for (int i = 0; i < 2 * kPairsPerGraph + 1; ++i) own.push_back(make_event());
       events_.push_back(std::move(own));
     }
   }
@@ -159,31 +148,13 @@ class OneSided {
   Events events_;
 };
 
-// Medians of what two calls in turn take, from the host's point of view.
-void time_in_turn(const std::function<void()>& dispatch, const std::function<void()>& combine, Numbers& numbers) {
-  using Clock = std::chrono::steady_clock;
-  const auto us = [](Clock::duration taken) { return std::chrono::duration<double, std::micro>(taken).count(); };
-  std::vector<double> dispatches, combines;
-  constexpr int warm_ups = 2, repetitions = 10;
-  for (int i = 0; i < warm_ups + repetitions; ++i) {
-    const auto start = Clock::now();
-    dispatch();
-    const auto middle = Clock::now();
-    combine();
-    if (i < warm_ups) continue;
-    dispatches.push_back(us(middle - start));
-    combines.push_back(us(Clock::now() - middle));
-  }
-  numbers.dispatch_wall_us = median(dispatches);
-  numbers.combine_wall_us = median(combines);
-}
-
 void OneSided::by_wall_clock(Numbers& numbers) {
   const auto run = [&](Result<void> enqueued) {
     must(enqueued);
     must(all_.finish());
   };
-  time_in_turn([&] { run(all_.enqueue_dispatch()); }, [&] { run(all_.enqueue_combine()); }, numbers);
+  time_in_turn([&] { run(all_.enqueue_dispatch()); }, [&] { run(all_.enqueue_combine()); }, numbers.dispatch_wall_us,
+               numbers.combine_wall_us);
 }
 
 // GB/s of large copies from the first device to the second, and both ways at once (each way's rate).
@@ -194,53 +165,28 @@ struct Link {
 Link measure_link(const std::vector<int>& devices) {
   constexpr std::int64_t bytes = std::int64_t{512} << 20;
   constexpr int copies = 8;
-  std::vector<gpu::DeviceMemory> from, to;
-  std::vector<gpu::OwnedStream> streams;
-  std::vector<OwnedEvent> starts, stops;
-  for (int d = 0; d < 2; ++d) {
-    must(cudaSetDevice(devices[static_cast<std::size_t>(d)]), "cudaSetDevice");
-    const int code = cudaDeviceEnablePeerAccess(devices[static_cast<std::size_t>(1 - d)], 0);
+  std::vector<Lane> lanes;
+  for (std::size_t d = 0; d < 2; ++d) {
+    lanes.push_back(make_lane(devices[d], bytes));
+    const int code = cudaDeviceEnablePeerAccess(devices[1 - d], 0);
     if (code == cudaErrorPeerAccessAlreadyEnabled)
       static_cast<void>(cudaGetLastError());
     else
       must(code, "cudaDeviceEnablePeerAccess");
-    for (auto* list : {&from, &to}) {
-      auto memory = gpu::allocate_device(bytes);
-      if (!memory) must(tl::unexpected(memory.error()));
-      must(cudaMemset(memory->get(), 0x5a, static_cast<std::size_t>(bytes)), "filling");
-      list->push_back(std::move(*memory));
-    }
-    must(cudaDeviceSynchronize(), "filling");
-    cudaStream_t stream = nullptr;
-    cudaEvent_t start = nullptr, stop = nullptr;
-    must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
-    must(cudaEventCreate(&start), "creating an event");
-    must(cudaEventCreate(&stop), "creating an event");
-    streams.emplace_back(stream);
-    starts.emplace_back(start);
-    stops.emplace_back(stop);
   }
-  const auto rate = [&](int ways) {
-    double slowest_ms = 0;
-    for (int d = 0; d < ways; ++d) {
-      const auto at = static_cast<std::size_t>(d);
-      must(cudaSetDevice(devices[at]), "cudaSetDevice");
-      must(cudaEventRecord(starts[at].get(), streams[at].get()), "recording an event");
+  const auto rate = [&](std::size_t ways) {
+    double slowest_us = 0;
+    for (std::size_t at = 0; at < ways; ++at) {
+      mark(lanes[at].start, devices[at], lanes[at].stream);
       for (int i = 0; i < copies; ++i) {
-        must(cudaMemcpyPeerAsync(to[1 - at].get(), devices[1 - at], from[at].get(), devices[at],
-                                 static_cast<std::size_t>(bytes), streams[at].get()),
+        must(cudaMemcpyPeerAsync(lanes[1 - at].to.get(), devices[1 - at], lanes[at].from.get(), devices[at],
+                                 static_cast<std::size_t>(bytes), lanes[at].stream.get()),
              "copying to a peer");
       }
-      must(cudaEventRecord(stops[at].get(), streams[at].get()), "recording an event");
+      mark(lanes[at].stop, devices[at], lanes[at].stream);
     }
-    for (int d = 0; d < ways; ++d) {
-      const auto at = static_cast<std::size_t>(d);
-      must(cudaEventSynchronize(stops[at].get()), "waiting");
-      float ms = 0;
-      must(cudaEventElapsedTime(&ms, starts[at].get(), stops[at].get()), "reading events");
-      slowest_ms = std::max(slowest_ms, static_cast<double>(ms));
-    }
-    return static_cast<double>(bytes) * copies / slowest_ms / 1e6;
+    for (std::size_t at = 0; at < ways; ++at) slowest_us = std::max(slowest_us, us_between(lanes[at]));
+    return static_cast<double>(bytes) * copies / slowest_us / 1e3;
   };
   Link link;
   rate(2);
@@ -249,98 +195,30 @@ Link measure_link(const std::vector<int>& devices) {
   return link;
 }
 
-// Rows of one rank that go over the link: of the rank with most.
-std::int64_t remote_rows(const Configuration& shape, const Batch& batch) {
-  std::int64_t most = 0;
-  for (int rank = 0; rank < shape.ep_size; ++rank) {
-    const auto& experts = batch.experts[static_cast<std::size_t>(rank)];
-    std::int64_t rows = 0;
-    std::vector<std::int32_t> targets(static_cast<std::size_t>(shape.top_k));
+RowCounts rows_between(const Configuration& shape, const Batch& batch) {
+  const auto ranks = static_cast<std::size_t>(shape.ep_size);
+  RowCounts rows(ranks, std::vector<std::int64_t>(ranks));
+  std::vector<std::int32_t> targets(static_cast<std::size_t>(shape.top_k));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto& experts = batch.experts[rank];
     for (std::size_t at = 0; at < experts.size(); at += targets.size()) {
       distinct_targets(experts.data() + at, shape.top_k, shape.num_experts, shape.ep_size, targets.data());
-      rows += std::count_if(targets.begin(), targets.end(), [&](int to) { return to >= 0 && to != rank; });
+      for (const std::int32_t to : targets) {
+        if (to >= 0) ++rows[rank][static_cast<std::size_t>(to)];
+      }
     }
-    most = std::max(most, rows);
+  }
+  return rows;
+}
+
+// Rows of one rank that go over the link: of the rank with most.
+std::int64_t remote_rows(const RowCounts& rows) {
+  std::int64_t most = 0;
+  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+    most = std::max(most, std::accumulate(rows[rank].begin(), rows[rank].end(), -rows[rank][rank]));
   }
   return most;
 }
-
-#if defined(A2ASIM_HAS_NCCL)
-Numbers measure_two_sided(const AllToAllConfig& config, gpu::TwoSided way, const std::vector<int>& devices,
-                          const std::vector<DispatchInput>& inputs) {
-  auto made = gpu::NcclAllToAll::create(std::span(&config, 1), way, devices);
-  if (!made) must(tl::unexpected(made.error()));
-  gpu::NcclAllToAll& all = **made;
-  must(all.poison(std::byte{0}));  // reduce-scatter adds every row, also those that nobody filled
-  must(all.stage(inputs));
-  must(all.run_dispatch());
-  must(all.experts(kPayloads));
-  Numbers numbers;
-  time_in_turn([&] { must(all.run_dispatch()); }, [&] { must(all.run_combine()); }, numbers);
-  return numbers;
-}
-
-// ncclAlltoAll of so many bytes to each peer, a number of calls in a row.
-double measure_nccl_alltoall(const std::vector<int>& devices, std::int64_t bytes_per_peer) {
-  constexpr int calls = 20;
-  const auto places = gpu::describe_places(devices);
-  if (!places) must(tl::unexpected(places.error()));
-  const auto placement = gpu::exchange_places(*places, nullptr);
-  const auto world = gpu::NcclWorld::get(*placement, nullptr, std::chrono::milliseconds(15'000));
-  if (!world) must(tl::unexpected(world.error()));
-  const auto gpus = static_cast<std::int64_t>(devices.size());
-  std::vector<gpu::DeviceMemory> from, to;
-  std::vector<gpu::OwnedStream> streams;
-  std::vector<OwnedEvent> starts, stops;
-  for (const int device : devices) {
-    must(cudaSetDevice(device), "cudaSetDevice");
-    cudaStream_t stream = nullptr;
-    cudaEvent_t start = nullptr, stop = nullptr;
-    must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
-    must(cudaEventCreate(&start), "creating an event");
-    must(cudaEventCreate(&stop), "creating an event");
-    auto source = gpu::allocate_device(bytes_per_peer * gpus);
-    auto target = gpu::allocate_device(bytes_per_peer * gpus);
-    if (!source || !target) must(fail(ErrorKind::runtime_error, "no memory for NCCL's all-to-all"));
-    must(cudaMemset(source->get(), 0x5a, static_cast<std::size_t>(bytes_per_peer * gpus)), "filling");
-    must(cudaDeviceSynchronize(), "filling");
-    streams.emplace_back(stream);
-    starts.emplace_back(start);
-    stops.emplace_back(stop);
-    from.push_back(std::move(*source));
-    to.push_back(std::move(*target));
-  }
-  const auto run = [&](int count) {
-    for (int call = 0; call < count; ++call) {
-      must(gpu::nccl_result(ncclGroupStart(), "ncclGroupStart"));
-      for (std::size_t d = 0; d < devices.size(); ++d) {
-        must(gpu::nccl_result(ncclAlltoAll(from[d].get(), to[d].get(), static_cast<std::size_t>(bytes_per_peer),
-                                           ncclInt8, (*world)->comm(d), streams[d].get()),
-                              "ncclAlltoAll"));
-      }
-      must(gpu::nccl_result(ncclGroupEnd(), "ncclGroupEnd"));
-    }
-  };
-  const auto mark = [&](std::vector<OwnedEvent>& events) {
-    for (std::size_t d = 0; d < devices.size(); ++d) {
-      must(cudaSetDevice(devices[d]), "cudaSetDevice");
-      must(cudaEventRecord(events[d].get(), streams[d].get()), "recording an event");
-    }
-  };
-  run(kSkipped);
-  mark(starts);
-  run(calls);
-  mark(stops);
-  double slowest = 0;
-  for (std::size_t d = 0; d < devices.size(); ++d) {
-    must((*world)->wait(d, streams[d].get(), "ncclAlltoAll"));
-    float ms = 0;
-    must(cudaEventElapsedTime(&ms, starts[d].get(), stops[d].get()), "reading events");
-    slowest = std::max(slowest, static_cast<double>(ms) * 1000 / calls);
-  }
-  return slowest;
-}
-#endif
 
 SizeRow measure_size(const Configuration& shape, const std::vector<int>& devices, gpu::PeerMemory peer_memory) {
   const Batch batch = draw(shape);
@@ -361,7 +239,8 @@ SizeRow measure_size(const Configuration& shape, const std::vector<int>& devices
     must((*made)->stage(inputs));
     row.one_sided = OneSided(**made, devices).measure();
   }
-  const auto remote = static_cast<double>(remote_rows(shape, batch));
+  const RowCounts rows = rows_between(shape, batch);
+  const auto remote = static_cast<double>(remote_rows(rows));
   const auto row_bytes = static_cast<double>(config.dispatch_bytes_per_token());
   const auto sum_bytes = static_cast<double>(config.combine_bytes_per_token());
   // As TensorRT-LLM's table counts: every token once a destination, its own rank's too, hidden states alone.
@@ -371,12 +250,8 @@ SizeRow measure_size(const Configuration& shape, const std::vector<int>& devices
   row.link_dispatch_gb_s = remote * row_bytes / row.one_sided.dispatch_us / 1000;
   row.link_combine_gb_s = remote * sum_bytes / row.one_sided.combine_us / 1000;
 #if defined(A2ASIM_HAS_NCCL)
-  const auto peers = static_cast<std::int64_t>(devices.size()) - 1;
-  const auto per_peer = (static_cast<std::int64_t>(remote * row_bytes) + peers - 1) / peers;
-  row.nccl_alltoall_us = measure_nccl_alltoall(devices, (per_peer + 15) / 16 * 16);
-  row.link_nccl_gb_s = remote * row_bytes / row.nccl_alltoall_us / 1000;
-  row.send_recv = measure_two_sided(config, gpu::TwoSided::send_recv, devices, inputs);
-  row.all_gather = measure_two_sided(config, gpu::TwoSided::all_gather, devices, inputs);
+  row.nccl = measure_nccl(devices, rows, config.dispatch_bytes_per_token(), config.combine_bytes_per_token());
+  row.link_nccl_gb_s = remote * row_bytes / row.nccl.alltoall_us / 1000;
 #endif
   return row;
 }
@@ -388,29 +263,27 @@ void print_json(const SizeRow& row, const Link& link) {
       "\"dispatch_of_link\":%.3f,\"combine_of_link\":%.3f,\"nccl_alltoall_us\":%.2f,\"nccl_alltoall_of_link\":%.3f,",
       static_cast<long long>(row.tokens), row.one_sided.dispatch_us, row.one_sided.combine_us,
       row.published_dispatch_gb_s, row.published_combine_gb_s, row.link_dispatch_gb_s, row.link_combine_gb_s,
-      row.link_dispatch_gb_s / link.one_way_gb_s, row.link_combine_gb_s / link.one_way_gb_s, row.nccl_alltoall_us,
+      row.link_dispatch_gb_s / link.one_way_gb_s, row.link_combine_gb_s / link.one_way_gb_s, row.nccl.alltoall_us,
       row.link_nccl_gb_s / link.one_way_gb_s);
-  std::printf("\"wall_us\":{\"one_sided\":[%.1f,%.1f],\"send_recv\":[%.1f,%.1f],\"all_gather\":[%.1f,%.1f]}}\n",
-              row.one_sided.dispatch_wall_us, row.one_sided.combine_wall_us, row.send_recv.dispatch_wall_us,
-              row.send_recv.combine_wall_us, row.all_gather.dispatch_wall_us, row.all_gather.combine_wall_us);
+  std::printf("\"wall_us\":{\"one_sided\":[%.1f,%.1f],\"send_recv\":[%.1f,%.1f]}}\n", row.one_sided.dispatch_wall_us,
+              row.one_sided.combine_wall_us, row.nccl.dispatch_wall_us, row.nccl.combine_wall_us);
   std::fflush(stdout);
 }
 
 void print_table(const std::vector<SizeRow>& rows, const Link& link) {
   std::printf("\nlink, cudaMemcpyPeer: %.1f GB/s one way, %.1f GB/s each way at once\n", link.one_way_gb_s,
               link.both_ways_gb_s);
-  std::printf("%6s | %8s %8s | %9s %9s | %8s %8s %8s %8s | %8s %8s | %9s %9s %9s\n", "tokens", "disp us", "comb us",
+  std::printf("%6s | %8s %8s | %9s %9s | %8s %8s %8s %8s | %8s %8s | %9s %9s\n", "tokens", "disp us", "comb us",
               "publ disp", "publ comb", "disp GB", "of link", "comb GB", "of link", "nccl us", "of link", "wall one",
-              "send/recv", "gather");
+              "send/recv");
   for (const SizeRow& row : rows) {
-    std::printf("%6lld | %8.1f %8.1f | %9.1f %9.1f | %8.1f %8.2f %8.1f %8.2f | %8.1f %8.2f | %9.1f %9.1f %9.1f\n",
+    std::printf("%6lld | %8.1f %8.1f | %9.1f %9.1f | %8.1f %8.2f %8.1f %8.2f | %8.1f %8.2f | %9.1f %9.1f\n",
                 static_cast<long long>(row.tokens), row.one_sided.dispatch_us, row.one_sided.combine_us,
                 row.published_dispatch_gb_s, row.published_combine_gb_s, row.link_dispatch_gb_s,
                 row.link_dispatch_gb_s / link.one_way_gb_s, row.link_combine_gb_s,
-                row.link_combine_gb_s / link.one_way_gb_s, row.nccl_alltoall_us, row.link_nccl_gb_s / link.one_way_gb_s,
+                row.link_combine_gb_s / link.one_way_gb_s, row.nccl.alltoall_us, row.link_nccl_gb_s / link.one_way_gb_s,
                 row.one_sided.dispatch_wall_us + row.one_sided.combine_wall_us,
-                row.send_recv.dispatch_wall_us + row.send_recv.combine_wall_us,
-                row.all_gather.dispatch_wall_us + row.all_gather.combine_wall_us);
+                row.nccl.dispatch_wall_us + row.nccl.combine_wall_us);
   }
 }
 
