@@ -1,4 +1,4 @@
-// A law: one property with the space it is drawn from, and the generations that are known to break it.
+// A law: one property with the space it is drawn from.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,6 @@ struct Law {
   LawBody body;
   Space (*random)();                     // drawn from this
   std::vector<Space (*)()> exhaustive;   // and all of these
-  // Known to fail, and why; every other generation must keep the law. A generation listed here whose failure is not
-  // found any more fails the build: either somebody repaired the rule, or the model no longer shows the defect.
-  std::vector<std::pair<std::string_view, std::string_view>> fails_for;
   // Marks that its random run must reach.
   std::vector<std::string_view> reaches = {};
   // The all-to-all alone is asked, which is the same for all: the exhaustive walk takes one generation.
@@ -45,6 +42,8 @@ const Law& law(std::string_view name);
 const Law& canary_law();
 const Law& dying_law();
 const Law& throwing_law();
+// By Generation::known_failures; every other generation must keep the law. One whose known failure is not found any more
+// fails the build: either somebody repaired the rule, or the model no longer shows the defect.
 bool is_known_to_fail(const Law& law, std::string_view generation);
 
 // laws_decide.cpp: sizes, as ranks derive them

@@ -1,38 +1,12 @@
-// Which generation must keep which law, and which is known to break it.
+// The laws: what each says, where its worlds are drawn from and what its run must reach.
 #include <algorithm>
 
+#include "model/base/check_invariant.h"
+#include "model/engines/sglang/generation.h"
 #include "property_tests/law.h"
 
 namespace a2asim::props {
 namespace {
-
-using Known = std::vector<std::pair<std::string_view, std::string_view>>;
-
-constexpr std::string_view kCollapse = "the counts collapse, so R is the rank's own rows or bucket (#27945)";
-constexpr std::string_view kBuckets = "graphs bake the local bucket, and buckets differ at replay (#30242)";
-constexpr std::string_view kZeroWithDummy = "a collapsed list [0] gives R = 0, and the dummy token is one row";
-constexpr std::string_view kCapAsR = "R = the cap whatever the rows: more rows than the cap run on unchecked";
-constexpr std::string_view kBeforeScatter = "R counts rows before they are scattered over attention ranks";
-constexpr std::string_view kStaticCap = "R = the cap: 64 row slots where one is needed (#30242)";
-constexpr std::string_view kNotSanitized = "unused rows keep live expert ids (#24850)";
-
-// Where ranks disagree, rows and outputs go wrong.
-const Known kDisagree = {{"pr14668", kCollapse}, {"pr24850", kCollapse}, {"pr25685", kCollapse}, {"pr25907", kCollapse},
-                         {"pr26643", kCollapse}, {"pr29461", kBuckets},  {"pr22394", kBuckets}};
-const Known kMisfit = {{"pr14668", kZeroWithDummy},
-                       {"pr24850", kZeroWithDummy},
-                       {"pr27945", kCapAsR},
-                       {"pr29461", kCapAsR},
-                       {"pr22394", kCapAsR}};
-const Known kWaste = {{"pr14668", kBeforeScatter}, {"pr24850", kBeforeScatter},     {"pr25685", kBeforeScatter},
-                      {"pr27945", kStaticCap},     {"pr29461", kStaticCap},         {"pr22394", kStaticCap},
-                      {"pr30450", kBeforeScatter}, {"main20260823", kBeforeScatter}};
-const Known kWrongBytes = {{"pr14668", kCollapse}, {"pr24850", kCollapse}, {"pr25685", kCollapse},
-                           {"pr25907", kCollapse}, {"pr26643", kCollapse}, {"pr27945", kCapAsR},
-                           {"pr29461", kBuckets},  {"pr22394", kBuckets}};
-const Known kStaleRows = {{"pr14668", kNotSanitized}, {"pr24850", kCollapse}, {"pr25685", kCollapse},
-                          {"pr25907", kCollapse},     {"pr26643", kCollapse}, {"pr27945", kCapAsR},
-                          {"pr29461", kBuckets},      {"pr22394", kBuckets}};
 
 using Reached = std::vector<std::string_view>;
 
@@ -75,41 +49,36 @@ const Reached kOfTexts = {"a damaged scenario is read", "a damaged scenario is r
 // Sizes, as ranks derive them, and what check says of them.
 std::vector<Law> laws_of_decisions() {
   return {
-      {"agreement", "every rank derives the same R", ranks_agree, random_space, {small_space}, kDisagree},
-      {"exact fit", "rows <= R <= cap on every rank that goes on", fits_exactly, random_space, {small_space}, kMisfit},
-      {"no waste", "R is the largest count of rows", wastes_nothing, random_space, {small_space}, kWaste},
+      {"agreement", "every rank derives the same R", ranks_agree, random_space, {small_space}},
+      {"exact fit", "rows <= R <= cap on every rank that goes on", fits_exactly, random_space, {small_space}},
+      {"no waste", "R is the largest count of rows", wastes_nothing, random_space, {small_space}},
       {"idle ranks",
        "all ranks take part in a step with work, every token is carried once",
        idle_ranks_take_part,
        random_space,
        {small_space},
-       {},
        kOfDecisions},
       {"permuted ranks",
        "permuting ranks permutes decisions",
        permuting_ranks_permutes,
        random_space,
-       {small_space},
-       {}},
+       {small_space}},
       {"shared decisions",
        "a rank that takes over another's decision would have come to it alone",
        sharing_changes_nothing,
        random_space,
-       {small_space},
-       {}},
+       {small_space}},
       {"sound check",
        "what check calls safe is safe, and its witnesses are real",
        check_is_sound,
        random_space,
        {small_deployments},
-       {},
        kOfCheck},
       {"static caps",
        "what fits a cap fits a larger one",
        larger_caps_fit,
        random_space_of_backends,
        {small_backends},
-       {},
        {"a static cap is exceeded"}},
   };
 }
@@ -121,47 +90,40 @@ std::vector<Law> laws_of_the_cluster() {
        "outputs are those of the oracle, over poisoned memory",
        outputs_equal_the_oracle,
        random_space,
-       {small_space, small_sequences},
-       kWrongBytes},
+       {small_space, small_sequences}},
       {"no stale read",
        "no row read is stale, misplaced, torn or unwritten",
        reads_nothing_stale,
        random_space,
-       {small_space, small_sequences},
-       kStaleRows},
+       {small_space, small_sequences}},
       {"fidelities",
        "integers, tags and bytes tell the same",
        fidelities_agree,
        random_space,
        {small_sequences},
-       {},
        kOfRows},
       {"verdicts",
        "the cluster's verdict is what the sizes say, counted plainly",
        verdicts_are_plain,
        random_space,
-       {small_space},
-       {}},
-      {"digest", "two runs of one world have one digest", one_digest, random_space_with_faults, {small_pairs}, {}},
+       {small_space}},
+      {"digest", "two runs of one world have one digest", one_digest, random_space_with_faults, {small_pairs}},
       {"blame",
        "a wrong output has a row that was not read back as sent",
        wrong_outputs_have_a_row_to_blame,
        random_space,
-       {small_sequences},
-       {}},
+       {small_sequences}},
       {"causes",
        "whatever fault: a wrong output has a cause that is named",
        consequences_have_causes,
        random_space_with_faults,
        {small_faults},
-       {},
        {"a fault reaches the outputs", "a fault stops the run"}},
       {"faults",
        "what one rank does wrong is its own, and is seen where it changes its size or collective",
        faults_are_seen,
        random_space_with_faults,
        {small_faults, small_wide_faults},
-       {},
        kOfFaults},
   };
 }
@@ -175,14 +137,12 @@ std::vector<Law> laws_of_rows_and_texts() {
        random_space,
        {small_rounds},
        {},
-       {},
        false},
       {"conservation",
        "each token arrives once at each destination, and no other byte changes",
        conserves_tokens,
        random_space,
        {small_rounds},
-       {},
        {"rows to experts with a remainder"},
        false},
       {"unequal sizes",
@@ -191,14 +151,12 @@ std::vector<Law> laws_of_rows_and_texts() {
        random_space,
        {small_rounds},
        {},
-       {},
        false},
       {"renamed experts",
        "other names of experts within a rank change nothing",
        renaming_experts_changes_nothing,
        random_space,
        {small_rounds},
-       {},
        {},
        false},
       {"graphs",
@@ -207,14 +165,12 @@ std::vector<Law> laws_of_rows_and_texts() {
        random_space,
        {small_rounds},
        {},
-       {},
        false},
       {"judge",
        "one NaN or one wrong number is one bad token, right outputs are none",
        judge_sees_what_is_wrong,
        random_space,
        {small_rounds},
-       {},
        {},
        false},
       {"missing ranks",
@@ -223,14 +179,12 @@ std::vector<Law> laws_of_rows_and_texts() {
        random_space,
        {small_rounds},
        {},
-       {},
        false},
       {"texts",
        "what is printed is read again; any bytes give a value or one clear error",
        texts_are_stable,
        random_space_with_faults,
        {small_texts},
-       {},
        kOfTexts},
   };
 }
@@ -256,22 +210,24 @@ const Law& law(std::string_view name) {
 }
 
 const Law& canary_law() {
-  static const Law own = {"canary", "no step has three tokens", canary, random_space, {small_space}, {}};
+  static const Law own = {"canary", "no step has three tokens", canary, random_space, {small_space}};
   return own;
 }
 
 const Law& dying_law() {
-  static const Law own = {"dying canary", "no step has three tokens", dying_canary, random_space, {small_space}, {}};
+  static const Law own = {"dying canary", "no step has three tokens", dying_canary, random_space, {small_space}};
   return own;
 }
 
 const Law& throwing_law() {
-  static const Law own = {"throwing canary", "no step has three tokens", throwing_canary, random_space, {}, {}};
+  static const Law own = {"throwing canary", "no step has three tokens", throwing_canary, random_space, {}};
   return own;
 }
 
 bool is_known_to_fail(const Law& law, std::string_view generation) {
-  return std::ranges::any_of(law.fails_for, [&](const auto& known) { return known.first == generation; });
+  const auto match = find_generation(generation);
+  A2ASIM_INVARIANT(match.has_value(), "laws are asked of versions that exist");
+  return match->generation->known_failures.contains(law.name);
 }
 
 }  // namespace a2asim::props

@@ -60,7 +60,7 @@ std::string judge_command_text(const std::string& text, const Generation& genera
   if (!again) return "command: what was printed is refused: " + again.error().message;
   if (!(*again == *command)) return "command: what was printed is read as another one: " + printed;
   if (print(*again) != printed) return "command: printing is not stable: " + printed;
-  const auto parsed = parse_server_args(generation.start->flags, command->argv, ParseMode::lenient);
+  const auto parsed = parse_server_args(generation.options, command->argv, ParseMode::lenient);
   return parsed ? "" : unclear(parsed.error(), "arguments");
 }
 

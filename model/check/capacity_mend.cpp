@@ -26,9 +26,8 @@ struct Cap {
 Cap cap_of(const Deployment& deployment) {
   if (const StaticCapRow* row = find_static_cap(deployment.args.moe_a2a_backend))
     return {row->env, int_env_or(deployment.env.get(row->env), row->default_cap), 1};
-  const bool times_ep_size = deployment.generation->capacity.max_num_tokens == max_num_tokens_pr14668;
   return {kCapVariable, deployment.max_num_tokens,
-          times_ep_size ? deployment.topology.ep_size : 1};
+          deployment.generation->cap_is_times_ep_size ? deployment.topology.ep_size : 1};
 }
 
 bool has(const CheckReport& report, std::string_view id, Severity least) {

@@ -80,22 +80,10 @@ void add_prefill_graphs(const Deployment& deployment, CheckReport& report) {
   report.findings.push_back(std::move(finding));
 }
 
-// Runners whose kernels are tuned by a dummy run of the whole request pool, which goes through dispatch too.
-struct Autotune {
-  std::string_view runner;
-  std::string_view since;
-};
-constexpr Autotune kAutotunes[] = {
-    {"flashinfer_cutedsl", "2026-06-02"},  // #26643
-    {"flashinfer_cutlass", "2026-06-12"},  // #27945
-    {"flashinfer_trtllm_routed", "2026-06-12"},
-};
-
 void add_autotune(const Deployment& deployment, CheckReport& report) {
   const std::int64_t pool = deployment.requests_per_dp_rank.value;
-  const bool autotunes = std::ranges::any_of(kAutotunes, [&](const Autotune& row) {
-    return deployment.args.moe_runner_backend == row.runner && deployment.generation->date >= row.since;
-  });
+  const auto runners = split_words(deployment.generation->autotuned_runners);
+  const bool autotunes = std::ranges::find(runners, deployment.args.moe_runner_backend) != runners.end();
   if (!autotunes || deployment.args.disable_flashinfer_autotune || pool <= deployment.max_num_tokens) return;
   const std::int64_t replicas = deployment.topology.attn_dp_size;
   CheckFinding finding = make_note(
@@ -147,7 +135,7 @@ void add_open_limits(const Deployment& deployment, CheckReport& report) {
         fmt::format("--max-running-requests is not given: safe up to {} running requests a rank ({} in all), by the cap {}",
                     safe, safe * replicas, deployment.max_num_tokens)));
   }
-  const bool leaves_prefill = deployment.generation->sizing == sizing_pr35758 && !deployment.rule;
+  const bool leaves_prefill = deployment.generation->extend_leaves_alltoall && !deployment.rule;
   if (!deployment.prefill_tokens.is_explicit && deployment.prefill_reachable && !leaves_prefill)
     report.findings.push_back(make_note(
         "chunk_open", Phase::prefill,

@@ -101,17 +101,18 @@ bool any_replay(const TroubledBatch& batch) {
 }
 
 bool graphs_alone_disagree(const Deployment& deployment, const TroubledBatch& batch) {
-  return any_replay(batch) && deployment.generation->date >= "2026-06-28";  // #29461: eager uses the cap
+  return any_replay(batch) && deployment.generation->only_graphs_disagree;
 }
 
 std::string fix_disagreement(const Deployment& deployment, const TroubledBatch& batch) {
   if (deployment.rule) return "make the rule depend only on what every rank knows alike (see the differing views above)";
   if (deployment.skip_all_gather) return "unset SGLANG_SCHEDULER_SKIP_ALL_GATHER (now set) so that the counts are exchanged";
   if (!is_collapsed(deployment)) return "use one version and one set of flags on all ranks";
+  const Generation& cured = first_with(&Generation::always_gathers);
   std::string fix = fmt::format(
-      "leave out --enable-dp-lm-head, or --moe-dense-tp-size (now {}): then all counts are known; or use SGLang with #30450 "
-      "(2026-07-08) or newer",
-      deployment.args.moe_dense_tp_size.value_or(0));
+      "leave out --enable-dp-lm-head, or --moe-dense-tp-size (now {}): then all counts are known; or use SGLang with #{} "
+      "({}) or newer",
+      deployment.args.moe_dense_tp_size.value_or(0), cured.pr, cured.date);
   if (graphs_alone_disagree(deployment, batch)) fix += "; or --disable-cuda-graph";
   return fix;
 }
@@ -312,8 +313,8 @@ CheckFinding explain_waste(const Deployment& deployment, Phase phase, std::int64
   finding.message = fmt::format("R = {} while a rank has {} rows: {} slots are computed per rank where {} are needed", r, rows,
                                 finding.waste->computed, finding.waste->needed);
   finding.consequence = "right results, but experts run over padding slots";
-  finding.fix = fmt::format("SGLang with #30450 or newer sizes by the batch; or lower {} towards the largest batch (now {})",
-                            kCapVariable, deployment.max_num_tokens);
+  finding.fix = fmt::format("SGLang with #{} or newer sizes by the batch; or lower {} towards the largest batch (now {})",
+                            first_with(&Generation::always_gathers).pr, kCapVariable, deployment.max_num_tokens);
   return finding;
 }
 

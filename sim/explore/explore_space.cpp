@@ -142,7 +142,7 @@ std::string class_name(std::size_t exploring_class) {
 }
 
 std::vector<ExploreConfiguration> explore_space(const Generation& generation) {
-  const std::string_view runners = generation.start->flashinfer_runners;
+  const std::string_view runners = generation.start.flashinfer_runners;
   std::vector<ExploreConfiguration> space;
   std::vector<Sized> sized;
   std::int64_t tp_size = 1;

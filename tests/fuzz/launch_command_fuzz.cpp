@@ -7,7 +7,7 @@
 
 #include "model/launch/launch_command.h"
 #include "model/engines/sglang/start/server_args.h"
-#include "model/engines/sglang/start/server_args_start.h"
+#include "model/engines/sglang/generation.h"
 
 namespace {
 
@@ -21,20 +21,20 @@ void require_one_line(std::string_view message) {
   require(!message.empty() && message.find_first_of("\n\r") == std::string_view::npos);
 }
 
-void read_strictly(ServerArgsVersion version, const LaunchCommand& command) {
-  const Result<ParsedArgs> strict = parse_server_args(version, command.argv, ParseMode::strict);
+void read_strictly(const Generation& version, const LaunchCommand& command) {
+  const Result<ParsedArgs> strict = parse_server_args(version.options, command.argv, ParseMode::strict);
   if (!strict) require(strict.error().kind == ErrorKind::parse_error);
 }
 
-void read_leniently(ServerArgsVersion version, const LaunchCommand& command) {
-  const Result<ParsedArgs> lenient = parse_server_args(version, command.argv, ParseMode::lenient);
+void read_leniently(const Generation& version, const LaunchCommand& command) {
+  const Result<ParsedArgs> lenient = parse_server_args(version.options, command.argv, ParseMode::lenient);
   if (!lenient) {
     require_one_line(lenient.error().message);
     require(lenient.error().kind == ErrorKind::bad_input || lenient.error().kind == ErrorKind::parse_error);
     return;
   }
   for (const Note& note : lenient->notes) require_one_line(note.message);
-  const StartOutcome outcome = start_up(start_rules(version), lenient->args, command.env);
+  const StartOutcome outcome = start_up(version.start, lenient->args, command.env);
   if (!outcome.error) require(outcome.args.tp_size >= 1 && outcome.args.ep_size >= 1);
 }
 
@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(line.size() > text.size());  // quoting may carry a command at the limit above it
     require(line.size() > (std::size_t{1} << 20));
   }
-  read_strictly(kServerArgsVersions[size % kServerArgsVersions.size()], *command);
-  for (const ServerArgsVersion version : kServerArgsVersions) read_leniently(version, *command);
+  read_strictly(generations()[size % generations().size()], *command);
+  for (const Generation& version : generations()) read_leniently(version, *command);
   return 0;
 }

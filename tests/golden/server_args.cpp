@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "model/engines/sglang/start/server_args_start.h"
+#include "tests/golden/generation_of_row.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {
@@ -83,7 +84,7 @@ json answer_server_args(Fields& in, const json&) {
     out["handlers"] = "skipped: chunked_prefill_size unset";
     return {{"out", out}};
   }
-  const StartOutcome outcome = run_start_handlers(start_rules(*version), parsed->args, Environment());
+  const StartOutcome outcome = run_start_handlers(generation_of_row(variant).start, parsed->args, Environment());
   out["changed"] = json::object();
   for (const std::string_view dest : fields)
     if (field(outcome.args, dest) != field(parsed->args, dest)) out["changed"][dest] = field(outcome.args, dest);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/launch/argparse.h"
-#include "model/engines/sglang/start/server_args_start.h"
+#include "model/engines/sglang/generation.h"
 
 using namespace a2asim;
 using V = ServerArgsVersion;
@@ -132,9 +132,8 @@ TEST_CASE("server_args: when graphs are disabled") {
   CHECK(decode_graphs_disabled(args_of("--cuda-graph-backend-decode disabled")));
   CHECK(decode_graphs_disabled(args_of("--cuda-graph-config {\"decode\":{\"backend\":\"disabled\"}}")));
   CHECK_FALSE(decode_graphs_disabled(args_of("")));
-  CHECK(prefill_graphs_disabled(V::jan, args_of("", V::jan)));
-  CHECK_FALSE(prefill_graphs_disabled(V::jan, args_of("--enable-piecewise-cuda-graph", V::jan)));
-  CHECK_FALSE(prefill_graphs_disabled(V::main, args_of("")));
+  CHECK(prefill_graphs_disabled(args_of("--disable-cuda-graph")));
+  CHECK_FALSE(prefill_graphs_disabled(args_of("")));
 }
 
 TEST_CASE("server_args: --cuda-graph-config gives way to the options of one phase") {
@@ -277,10 +276,15 @@ TEST_CASE("environment: the two readers of booleans") {
 
 namespace {
 
+const Generation& version(std::string_view name) {
+  const auto match = find_generation(name);
+  REQUIRE(match.has_value());
+  return *match->generation;
+}
+
 StartOutcome start(std::string_view line, std::string_view generation, Environment env = {}) {
-  const StartRules* rules = find_start_rules(generation);
-  REQUIRE(rules != nullptr);
-  return start_up(*rules, args_of(line, rules->flags), std::move(env));
+  const Generation& rules = version(generation);
+  return start_up(rules.start, args_of(line, rules.options), std::move(env));
 }
 
 std::string refusal(std::string_view line, std::string_view generation, Environment env = {}) {
@@ -419,8 +423,8 @@ TEST_CASE("start: the token budget of flashinfer_cutedsl") {
   const auto refused = [&](const std::string& extra, std::string_view generation, std::int64_t decode_tokens = 0) {
     const StartOutcome outcome = start(line + extra, generation);
     REQUIRE_FALSE(outcome.error);
-    return check_cutedsl_token_budget(*find_start_rules(generation), outcome.args, outcome.env, decode_tokens, 0)
-        .has_value();
+    const StartRules& rules = version(generation).start;
+    return check_cutedsl_token_budget(rules, outcome.args, outcome.env, decode_tokens, 0).has_value();
   };
   CHECK(refused("", "pr30450"));  // 1024 x 4 < 16384, the default of max_prefill_tokens
   CHECK_FALSE(refused(" --max-prefill-tokens 4096", "pr30450"));
@@ -430,11 +434,10 @@ TEST_CASE("start: the token budget of flashinfer_cutedsl") {
   CHECK_FALSE(refused(" --disaggregation-mode decode", "pr30450"));
 }
 
-TEST_CASE("start: apply_start_rules gives arguments and environment, or why not") {
-  Environment env;
-  const auto good = apply_start_rules(V::jan, args_of(kFlashinfer, V::jan), env);
-  REQUIRE(good);
-  CHECK(good->ep_size == 8);
-  CHECK(env.is_set("SGLANG_MOE_NVFP4_DISPATCH"));
-  CHECK_FALSE(apply_start_rules(V::july, args_of("--tp 8 --dp 3 --enable-dp-attention", V::july), env));
+TEST_CASE("start: start_up gives arguments and environment, or why not") {
+  const StartOutcome good = start(kFlashinfer, "pr14668");
+  REQUIRE_FALSE(good.error);
+  CHECK(good.args.ep_size == 8);
+  CHECK(good.env.is_set("SGLANG_MOE_NVFP4_DISPATCH"));
+  CHECK(start("--tp 8 --dp 3 --enable-dp-attention", "pr30450").error);
 }

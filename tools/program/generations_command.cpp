@@ -35,7 +35,7 @@ std::string as_text() {
     cells.push_back({std::string(generation.name), std::string(generation.date),
                      generation.pr == 0 ? "-" : fmt::format("#{}", generation.pr),
                      std::string(limits(generation.capacity.flashinfer).tag),
-                     generation.releases.empty() ? "-" : std::string(generation.releases)});
+                     generation.releases.empty() ? "-" : releases_in_words(generation)});
   }
   const std::vector<std::string> lines = table(cells, {});
   std::string out = lines[0] + '\n';
@@ -59,7 +59,7 @@ std::string as_json() {
                     {"commit", generation.commit},
                     {"changed", generation.changed},
                     {"flashinfer", limits(generation.capacity.flashinfer).tag},
-                    {"releases", generation.releases}});
+                    {"releases", releases_in_words(generation)}});
   }
   return print(nlohmann::ordered_json{
       {"tool", tool_as_json()}, {"engine", "sglang"}, {"default", newest_generation().name}, {"generations", rows}});

@@ -47,11 +47,11 @@ std::string nearest_choice(const Refused& refused) {
 }  // namespace
 
 std::string fix_for_refused_argument(const Generation& generation, std::span<const std::string> argv) {
-  const auto refused = refused_by(generation.start->flags, argv);
+  const auto refused = refused_by(generation.options, argv);
   if (!refused) return "use a flag and value that this version knows, or name the version that you run with --sglang";
   std::string fix = nearest_choice(*refused);
   for (const Generation& other : generations()) {
-    if (!accepts(other.start->flags, *refused)) continue;
+    if (!accepts(other.options, *refused)) continue;
     return fmt::format("{}; or use SGLang of {} ({}{}), which knows {}", fix, other.date, other.name,
                        other.date > generation.date ? " or newer" : "", one_line(refused->value, 60));
   }

@@ -14,7 +14,7 @@ Result<DeployedCommand> deploy_command(LaunchCommand launch, const DeployOptions
   for (const auto& [name, value] : options.env.values()) out.launch.env.set(name, value);
   out.model = options.model;
   Result<ParsedArgs> parsed =
-      parse_server_args(options.version.generation->start->flags, out.launch.argv, ParseMode::lenient);
+      parse_server_args(options.version.generation->options, out.launch.argv, ParseMode::lenient);
   if (!parsed && parsed.error().kind != ErrorKind::parse_error) return tl::unexpected(parsed.error());
   if (!parsed) {
     out.refused = std::move(parsed.error());

@@ -178,12 +178,12 @@ void resolve_draft(Deployment& out) {
 }
 
 // Prefill graphs that are captured through the all-to-all: with is_extend_in_batch off, so that #35758 too takes its
-// branch there. Until pr30450 the flashinfer backend disables them. Clamped to the chunk.
+// branch there. Clamped to the chunk.
 void resolve_prefill_graphs(Deployment& out, std::int64_t least_chunk) {
   const ServerArgs& args = out.args;
   const bool sizes_given = args.cuda_graph_max_bs_prefill || args.cuda_graph_bs_prefill;
   if (!args.cuda_graph_backend_prefill && !sizes_given) return;
-  if (out.generation->date < "2026-08-23" || prefill_graphs_disabled(out.generation->start->flags, args)) return;
+  if (!out.generation->prefill_graphs_with_flashinfer || prefill_graphs_disabled(args)) return;
   if (!out.prefill_reachable || args.chunked_prefill_size.value_or(0) <= 0) return;
   note(out, "prefill graphs are captured, which needs the cap; which batches replay them is not modelled");
   const std::int64_t chunk = out.prefill_tokens.is_explicit ? *args.chunked_prefill_size : least_chunk;
@@ -250,14 +250,11 @@ Result<void> resolve_capacity(Deployment& out) {
   const std::optional<std::string_view> env = out.env.get(kCapVariable);
   const int ep_size = static_cast<int>(out.topology.ep_size);
   out.max_num_tokens = rules.max_num_tokens(env, args.chunked_prefill_size, ep_size);
-  const std::string_view times = out.generation->capacity.max_num_tokens == max_num_tokens_pr14668 ? " x ep_size" : "";
+  const std::string_view times = out.generation->cap_is_times_ep_size ? " x ep_size" : "";
   if (env && int_env_or(env, -1) == int_env_or(env, -2)) {
     out.max_num_tokens_source = fmt::format("{}={}{}", kCapVariable, *env, times);
-  } else if (rules.max_num_tokens == max_num_tokens_pr26643) {
-    out.max_num_tokens_source = "default: max(chunked_prefill_size per DP rank, 4096)";
   } else {
-    out.max_num_tokens_source =
-        fmt::format("default: {}{}", rules.max_num_tokens == max_num_tokens_pr14668 ? "1024" : "4096", times);
+    out.max_num_tokens_source = fmt::format("default: {}{}", out.generation->cap_default, times);
   }
   if (!out.model) return {};
   CapacityInputs in;
@@ -305,9 +302,9 @@ void resolve_launch_error(Deployment& out) {
   const Result<void> checked = check_any_dispatch(out, flashinfer);
   if (checked) return;
   std::string fix = fmt::format("give --moe-a2a-backend none (now flashinfer; no FlashInfer up to {} can)",
-                                limits(generations().back().capacity.flashinfer).tag);
-  for (const Generation& later : generations()) {
-    if (later.date <= out.generation->date || !check_any_dispatch(out, limits(later.capacity.flashinfer))) continue;
+                                limits(newest_generation().capacity.flashinfer).tag);
+  for (const Generation& later : newer_than(*out.generation)) {
+    if (!check_any_dispatch(out, limits(later.capacity.flashinfer))) continue;
     fix = fmt::format("use SGLang of {} ({}) or newer, whose FlashInfer {} can; or give --moe-a2a-backend none (now "
                       "flashinfer)",
                       later.date, later.name, limits(later.capacity.flashinfer).tag);
@@ -349,10 +346,9 @@ void capture_graphs(Deployment& out) {
   }
 }
 
-// Before #35758's branch point the list is a class attribute that does not exist until somebody assigns it.
 LeftoverList leftover_list(const Deployment& out) {
-  const bool unassigned_at_first = out.generation->date < "2026-08-23";
-  if (out.capture_bs.empty()) return unassigned_at_first ? LeftoverList::unassigned : LeftoverList::none;
+  if (out.capture_bs.empty())
+    return out.generation->list_unassigned_before_capture ? LeftoverList::unassigned : LeftoverList::none;
   const CaptureTokenList tokens =
       out.generation->graphs.capture_token_list(out.require_mlp_tp_gather, out.require_attn_tp_gather,
                                                 out.topology.attn_dp_size, out.capture_bs.front(), out.num_tokens_per_bs);
@@ -366,7 +362,7 @@ void check_cutedsl(Deployment& out) {
           ? out.graph_max_bs.value * std::max<std::int64_t>(out.args.speculative_num_draft_tokens.value_or(1), 1)
           : 0;
   const std::int64_t prefill_graph_tokens = out.prefill_graph_tokens.is_explicit ? out.prefill_graph_tokens.value : 0;
-  const auto error = check_cutedsl_token_budget(*out.generation->start, out.args, out.env, decode_graph_tokens,
+  const auto error = check_cutedsl_token_budget(out.generation->start, out.args, out.env, decode_graph_tokens,
                                                 prefill_graph_tokens);
   if (!error) return;
   reject(out, "start", "_validate_cutedsl_a2a_token_budget", *error,
@@ -430,15 +426,16 @@ void start(Deployment& out, const DeploymentInputs& inputs, const MemoryDefaults
   if (!inputs.has_flashinfer_dispatcher && inputs.args.moe_a2a_backend == "flashinfer")
     reject(out, "start", "argparse",
            Error{ErrorKind::parse_error, "argument --moe-a2a-backend: invalid choice: 'flashinfer'"},
-           "SGLang has a FlashInfer dispatcher from #14668 (2026-01-24) on");
+           fmt::format("SGLang has a FlashInfer dispatcher from #{} ({}) on", generations().front().pr,
+                       generations().front().date));
   const ServerArgs given = settle_defaults(out, inputs, memory);
-  const StartOutcome started = start_up(*inputs.generation->start, given, inputs.env);
+  const StartOutcome started = start_up(inputs.generation->start, given, inputs.env);
   out.args = started.args;
   out.env = started.env;
   out.notes.insert(out.notes.end(), started.notes.begin(), started.notes.end());
   if (started.error)
     reject(out, "start", started.error->handler, started.error->error,
-           fix_for_start(*inputs.generation->start, given, inputs.env, started));
+           fix_for_start(inputs.generation->start, given, inputs.env, started));
   if (!out.args.chunked_prefill_size)
     out.args.chunked_prefill_size = chunk_of_replica(out, memory.chunked_prefill_size);
 }

@@ -1,11 +1,15 @@
-// One value per SGLang version: which rule of each kind it uses. Adding the next version means one row in
-// generation.cpp and the functions that really changed.
+// One value per SGLang version: which rule of each kind it uses, and facts that the program asks for. Each version is a file
+// of versions/, which names what changed against the one before it.
+//   const auto match = find_generation("v0.5.13");
+//   if (match) match->generation->sizing(view);
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/flashinfer/capacity.h"
 #include "model/engines/sglang/rules/dp_padding.h"
@@ -29,14 +33,28 @@ struct RequestBoundRules {
   bool pool_is_not_divided = false;
 };
 
+struct Release {
+  std::string_view name;  // "v0.5.13"
+  std::string_view note = {};  // what a person who names it should know
+};
+
+// Merged after a version, known, and not modelled.
+struct NotModelled {
+  std::string_view date = {};  // empty: nothing
+  std::string_view what = {};
+};
+
 struct Generation {
-  std::string_view name;       // "pr30450", as in --sglang
-  int pr = 0;                  // 0: a state of the main branch that no single PR stands for
-  std::string_view date;       // YYYY-MM-DD, the day it was merged
-  std::string_view commit;     // as far as known
-  std::string_view changed;    // one line
-  std::string_view releases;   // "v0.5.13, v0.5.13.post1", or empty
-  const StartRules* start = nullptr;  // names the option list too
+  std::string_view name;          // "pr30450", as in --sglang
+  int pr = 0;                     // 0: a state of the main branch that no single PR stands for
+  std::string_view date;          // YYYY-MM-DD, the day it was merged
+  std::string_view commit;        // as far as known
+  std::string_view changed;       // one line
+  std::vector<Release> releases;  // those that hold it and no later one, oldest first
+  NotModelled not_modelled;
+
+  ServerArgsVersion options = ServerArgsVersion::jan;  // its option list; the nearest one for the commits between
+  StartRules start;
   DpAttentionWorldInfo world_info = nullptr;
   GatherRules gather;
   MlpSyncRules sync;
@@ -46,10 +64,28 @@ struct Generation {
   CapacityRules capacity;
   SanitizeRule sanitize = SanitizeRule::none;
   RequestBoundRules requests;
+
+  std::string_view cap_default;       // the cap where its variable is not set, in words
+  bool cap_is_times_ep_size = false;  // either way
+  bool always_gathers = false;          // FlashInfer's all-to-all: all counts are known on all ranks
+  bool only_graphs_disagree = false;    // without all counts: eager forwards take the cap
+  bool extend_leaves_alltoall = false;  // batches with prefill are gathered instead
+  bool prefill_graphs_with_flashinfer = false;  // until then the flashinfer backend disables them
+  // The token list is a class attribute that does not exist until capture, or a batch, assigns it.
+  bool list_unassigned_before_capture = false;
+  // Runners whose kernels a dummy run of the whole request pool tunes, which goes through dispatch; with one blank between.
+  std::string_view autotuned_runners;
+
+  // Laws of property_tests/ that it breaks, and why. It must keep every other.
+  std::map<std::string_view, std::string_view> known_failures;
 };
 
 std::span<const Generation> generations();  // oldest first
 inline const Generation& newest_generation() { return generations().back(); }
+std::span<const Generation> newer_than(const Generation& generation);  // oldest first
+// The oldest version of which a fact is true: where a person finds it. At least the newest has it.
+const Generation& first_with(bool Generation::*fact);
+std::string releases_in_words(const Generation& generation);  // "v0.5.13, v0.5.13.post1", or ""
 
 // What a person asked for, and what they should know about the answer.
 struct GenerationMatch {

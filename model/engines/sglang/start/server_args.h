@@ -109,7 +109,7 @@ struct ServerArgs {
 // No decode graph is captured: --disable-cuda-graph, --disable-decode-cuda-graph or the backend "disabled".
 bool decode_graphs_disabled(const ServerArgs& args);
 // No prefill graph is captured. In January they exist only with --enable-piecewise-cuda-graph.
-bool prefill_graphs_disabled(ServerArgsVersion version, const ServerArgs& args);
+bool prefill_graphs_disabled(const ServerArgs& args);
 
 // One spelling of a field and where it is kept.
 struct ServerArgsField {

@@ -100,10 +100,8 @@ bool decode_graphs_disabled(const ServerArgs& args) {
   return args.disable_cuda_graph || args.disable_decode_cuda_graph || args.cuda_graph_backend_decode == "disabled";
 }
 
-bool prefill_graphs_disabled(ServerArgsVersion version, const ServerArgs& args) {
-  if (args.disable_cuda_graph || args.disable_prefill_cuda_graph) return true;
-  if (version == ServerArgsVersion::jan) return !args.enable_piecewise_cuda_graph;
-  return args.cuda_graph_backend_prefill == "disabled";
+bool prefill_graphs_disabled(const ServerArgs& args) {
+  return args.disable_cuda_graph || args.disable_prefill_cuda_graph || args.cuda_graph_backend_prefill == "disabled";
 }
 
 }  // namespace a2asim

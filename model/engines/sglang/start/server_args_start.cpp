@@ -16,52 +16,6 @@ constexpr std::string_view kMoeKernelConfig = "_handle_moe_kernel_config";
 constexpr std::string_view kA2aMoe = "_handle_a2a_moe";
 constexpr std::string_view kNvfp4Dispatch = "SGLANG_MOE_NVFP4_DISPATCH";
 
-constexpr std::string_view kJanuaryBackends = "deepep mooncake ascend_fuseep flashinfer";
-constexpr std::string_view kJuneBackends = "deepep mooncake nixl mori ascend_fuseep flashinfer megamoe";
-constexpr std::string_view kAugustBackends = "deepep mooncake nixl mori ascend_fuseep flashinfer megamoe pplx";
-constexpr std::string_view kNewestBackends =
-    "deepep deepep_v2 mooncake nixl mori ascend_fuseep flashinfer megamoe pplx";
-
-constexpr std::string_view kCutlass = "flashinfer_cutlass";
-constexpr std::string_view kCutlassCutedsl = "flashinfer_cutlass flashinfer_cutedsl";
-constexpr std::string_view kWithTrtllmRouted = "flashinfer_cutlass flashinfer_cutedsl flashinfer_trtllm_routed";
-constexpr std::string_view kWithDeepGemm =
-    "flashinfer_cutlass flashinfer_cutedsl flashinfer_trtllm flashinfer_trtllm_routed deep_gemm";
-
-constexpr std::string_view kMoriChunk =
-    "SGLANG_MORI_NUM_MAX_DISPATCH_TOKENS_PER_RANK (default 4096) must be larger or equal to chunked_prefill_size";
-constexpr std::string_view kMoriPerRank =
-    "SGLANG_MORI_NUM_MAX_DISPATCH_TOKENS_PER_RANK (default 4096) must be >= the per-rank MoRI dispatch tokens "
-    "(chunked_prefill_size by default)";
-
-using V = ServerArgsVersion;
-using enum Nvfp4Dispatch;
-
-constexpr std::array kRules = {
-    StartRules{"pr14668", V::jan, kJanuaryBackends, true, false, kCutlass, always, CutedslBudget::none, "", false,
-               false},
-    StartRules{"pr24850", V::june, kJuneBackends, true, false, kCutlass, always, CutedslBudget::none, kMoriChunk, false,
-               false},
-    StartRules{"pr25685", V::june, kJuneBackends, true, false, kCutlass, always, CutedslBudget::none, kMoriChunk, false,
-               false},
-    StartRules{"pr25907", V::june, kJuneBackends, false, true, kCutlassCutedsl, always,
-               CutedslBudget::max_prefill_tokens, kMoriChunk, false, false},
-    StartRules{"pr26643", V::june, kJuneBackends, false, true, kCutlassCutedsl, always, CutedslBudget::largest_forward,
-               kMoriChunk, false, false},
-    StartRules{"pr27945", V::june, kJuneBackends, false, true, kCutlassCutedsl, always, CutedslBudget::largest_forward,
-               kMoriChunk, false, false},
-    StartRules{"pr29461", V::june29461, kJuneBackends, true, true, kCutlassCutedsl, always,
-               CutedslBudget::largest_forward, kMoriPerRank, false, false},
-    StartRules{"pr22394", V::june29461, kJuneBackends, true, true, kWithTrtllmRouted, fp4_quantization,
-               CutedslBudget::largest_forward, kMoriPerRank, false, false},
-    StartRules{"pr30450", V::july, kJuneBackends, true, true, kWithTrtllmRouted, fp4_quantization,
-               CutedslBudget::largest_forward, kMoriPerRank, false, false},
-    StartRules{"main20260823", V::main, kAugustBackends, true, true, kWithTrtllmRouted, fp4_quantization,
-               CutedslBudget::largest_forward, kMoriPerRank, true, false},
-    StartRules{"pr35758", V::newest, kNewestBackends, true, true, kWithDeepGemm, fp4_quantization,
-               CutedslBudget::largest_forward, kMoriPerRank, true, true},
-};
-
 bool is_one_of(std::string_view word, std::string_view list) {
   const auto words = split_words(list);
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -200,7 +154,7 @@ Raised handle_flashinfer(const StartRules& rules, ServerArgs& args, Environment&
                               "Flashinfer MoE A2A is only supported with dp_size == tp_size and --enable-dp-attention"))
       return raised;
   write_flashinfer_sizes(args);
-  if (!env.is_set(kNvfp4Dispatch) && (rules.nvfp4_dispatch == always || args.quantization == "modelopt_fp4"))
+  if (!env.is_set(kNvfp4Dispatch) && (rules.nvfp4_dispatch == Nvfp4Dispatch::always || args.quantization == "modelopt_fp4"))
     env.set(std::string(kNvfp4Dispatch), "True");
   return asserts(
       is_one_of(args.moe_runner_backend, rules.flashinfer_runners),
@@ -208,11 +162,11 @@ Raised handle_flashinfer(const StartRules& rules, ServerArgs& args, Environment&
 }
 
 void disable_graphs(const StartRules& rules, ServerArgs& args) {
-  if (rules.flags == V::jan) {
+  if (!rules.graphs_per_phase) {
     args.disable_cuda_graph = true;
     return;
   }
-  args.disable_decode_cuda_graph = true;  // later versions write both phases of cuda_graph_config
+  args.disable_decode_cuda_graph = true;  // both phases of cuda_graph_config are written
   args.disable_prefill_cuda_graph = true;
 }
 
@@ -312,19 +266,6 @@ bool record(StartOutcome& outcome, std::string_view handler, Raised raised) {
 
 }  // namespace
 
-std::span<const StartRules> all_start_rules() { return kRules; }
-
-const StartRules* find_start_rules(std::string_view generation) {
-  const auto found = std::find_if(kRules.begin(), kRules.end(),
-                                  [&](const StartRules& rules) { return rules.generation == generation; });
-  return found == kRules.end() ? nullptr : &*found;
-}
-
-const StartRules& start_rules(ServerArgsVersion version) {
-  constexpr std::string_view kGenerations[] = {"pr14668", "pr27945", "pr29461", "pr30450", "main20260823", "pr35758"};
-  return *find_start_rules(kGenerations[static_cast<std::size_t>(version)]);
-}
-
 StartOutcome run_start_handlers(const StartRules& rules, ServerArgs args, Environment env) {
   StartOutcome outcome{std::move(args), std::move(env), std::nullopt, {}};
   if (record(outcome, kDataParallelism, handle_data_parallelism(outcome.args))) return outcome;
@@ -340,13 +281,6 @@ StartOutcome start_up(const StartRules& rules, ServerArgs args, Environment env)
   if (record(outcome, kMoeKernelConfig, handle_moe_kernel_config(outcome.args))) return outcome;
   record(outcome, kA2aMoe, handle_a2a_moe(rules, outcome));
   return outcome;
-}
-
-Result<ServerArgs> apply_start_rules(ServerArgsVersion version, ServerArgs args, Environment& env) {
-  StartOutcome outcome = start_up(start_rules(version), std::move(args), env);
-  if (outcome.error) return tl::unexpected<Error>(std::move(outcome.error->error));
-  env = std::move(outcome.env);
-  return std::move(outcome.args);
 }
 
 std::optional<Error> check_cutedsl_token_budget(const StartRules& rules, const ServerArgs& args, const Environment& env,

@@ -28,22 +28,17 @@ enum class CutedslBudget : std::uint8_t { none, max_prefill_tokens, largest_forw
 
 // The start-up rules of one SGLang version. Lists hold words with one blank between them.
 struct StartRules {
-  std::string_view generation;          // "pr14668", ..
-  ServerArgsVersion flags;              // whose option list it uses; the nearest one for the commits between
-  std::string_view ep_size_is_tp_size;  // backends that spread the experts over all of tp_size
-  bool ep_size_comes_first;             // written before the flashinfer backend is checked (January, and from July)
-  bool flashinfer_needs_dp_attention;   // and dp_size == tp_size
+  std::string_view ep_size_is_tp_size;         // backends that spread the experts over all of tp_size
+  bool ep_size_comes_first = false;            // written before the flashinfer backend is checked
+  bool flashinfer_needs_dp_attention = false;  // and dp_size == tp_size
   std::string_view flashinfer_runners;
-  Nvfp4Dispatch nvfp4_dispatch;
-  CutedslBudget cutedsl_budget;
-  std::string_view mori_message;       // empty: no mori backend yet
-  bool deepep_cutedsl_is_low_latency;  // deepep with flashinfer_cutedsl: auto becomes low_latency, normal is refused
-  bool has_deepep_v2;
+  Nvfp4Dispatch nvfp4_dispatch = Nvfp4Dispatch::always;
+  CutedslBudget cutedsl_budget = CutedslBudget::none;
+  std::string_view mori_message;               // empty: no mori backend yet
+  bool deepep_cutedsl_is_low_latency = false;  // deepep with flashinfer_cutedsl: auto becomes low_latency, normal is refused
+  bool has_deepep_v2 = false;
+  bool graphs_per_phase = false;  // graphs of decode and of prefill are disabled by options of their own
 };
-
-std::span<const StartRules> all_start_rules();  // oldest first
-const StartRules* find_start_rules(std::string_view generation);
-const StartRules& start_rules(ServerArgsVersion version);  // of the generation that the option list was taken from
 
 struct HandlerError {
   std::string_view handler;  // "_handle_a2a_moe"
@@ -67,9 +62,6 @@ StartOutcome run_start_handlers(const StartRules& rules, ServerArgs args, Enviro
 // As above, with _handle_dwdp before and _handle_context_parallelism and _handle_moe_kernel_config between the two: the
 // start-up of a real server.
 StartOutcome start_up(const StartRules& rules, ServerArgs args, Environment env);
-
-// The convenient form of start_up: arguments and environment, or why SGLang refuses to start.
-Result<ServerArgs> apply_start_rules(ServerArgsVersion version, ServerArgs args, Environment& env);
 
 // SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK (default 1024 here) x ep_size must cover the largest forward that
 // flashinfer_cutedsl may see. `decode_graph_tokens` (largest decode bucket x speculative_num_draft_tokens) and

@@ -1,0 +1,25 @@
+// The main branch of 23 August 2026: a state that no single PR stands for.
+#include "model/engines/sglang/versions/version.h"
+
+namespace a2asim::versions {
+
+Generation main20260823(const Generation& before) {
+  Generation v = after(before, {.name = "main20260823",
+                                .date = "2026-08-23",
+                                .commit = "cce0a1244b",
+                                .changed = "main branch of that day: FlashInfer v0.6.17 (top_k 12, 14, 18; uneven "
+                                           "experts); request counts choose the bucket"});
+  v.options = ServerArgsVersion::main;
+  v.start.ep_size_is_tp_size = "deepep mooncake nixl mori ascend_fuseep flashinfer megamoe pplx";
+  v.start.deepep_cutedsl_is_low_latency = true;
+  v.gather = kGatherRulesMain20260823;
+  v.sync = kMlpSyncMain20260823;
+  v.padding = kDpPaddingMain20260823;
+  v.graphs = kGraphRulesMain20260823;
+  v.capacity.flashinfer = FlashInferVersion::v0_6_17;
+  v.prefill_graphs_with_flashinfer = true;
+  v.list_unassigned_before_capture = false;
+  return v;
+}
+
+}  // namespace a2asim::versions

@@ -1,0 +1,50 @@
+// For the files of this folder: each makes one version out of the one before it, by naming what changed.
+//   Generation pr25685(const Generation& before) {
+//     Generation v = after(before, {.name = "pr25685", .pr = 25685, .date = "2026-05-18", ..});
+//     v.sizing = sizing_pr25685;
+//     return v;
+//   }
+#pragma once
+
+#include "model/engines/sglang/generation.h"
+
+namespace a2asim::versions {
+
+// What no version takes over from another.
+struct Identity {
+  std::string_view name;
+  int pr = 0;
+  std::string_view date;
+  std::string_view commit;
+  std::string_view changed;
+  std::vector<Release> releases = {};
+};
+
+inline Generation after(const Generation& before, Identity own) {
+  Generation version = before;
+  version.name = own.name;
+  version.pr = own.pr;
+  version.date = own.date;
+  version.commit = own.commit;
+  version.changed = own.changed;
+  version.releases = std::move(own.releases);
+  return version;
+}
+
+#define VERSION(name) Generation name(const Generation& before);
+#include "model/engines/sglang/versions/versions.inc"
+#undef VERSION
+
+// Laws of property_tests/ that a version is known to break, and why.
+inline constexpr std::string_view kAgreement = "agreement";
+inline constexpr std::string_view kExactFit = "exact fit";
+inline constexpr std::string_view kNoWaste = "no waste";
+inline constexpr std::string_view kOracle = "oracle";
+inline constexpr std::string_view kNoStaleRead = "no stale read";
+
+inline constexpr std::string_view kCollapse = "the counts collapse, so R is the rank's own rows or bucket (#27945)";
+inline constexpr std::string_view kBuckets = "graphs bake the local bucket, and buckets differ at replay (#30242)";
+inline constexpr std::string_view kCapAsR = "R = the cap whatever the rows: more rows than the cap run on unchecked";
+inline constexpr std::string_view kBeforeScatter = "R counts rows before they are scattered over attention ranks";
+
+}  // namespace a2asim::versions
