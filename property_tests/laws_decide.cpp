@@ -235,7 +235,7 @@ std::string check_is_sound(const Scenario& world, Trial& trial) {
                 : report.verdict == Verdict::over_capacity ? "check: over capacity"
                                                            : "check: rejected"];
   for (const CheckFinding& finding : report.findings)
-    if (finding.id == name(FindingKind::geometry_disagreement) && finding.severity == Severity::error) {
+    if (finding.kind == FindingKind::geometry_disagreement && finding.severity == Severity::error) {
       if (!finding.witness) return "a disagreement without a witness";
       if (std::string wrong = witness_misleads(*deployment, *finding.witness); !wrong.empty()) return wrong;
     }

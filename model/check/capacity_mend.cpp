@@ -30,11 +30,6 @@ Cap cap_of(const Deployment& deployment) {
           deployment.generation->cap_is_times_ep_size ? deployment.topology.ep_size : 1};
 }
 
-bool has(const CheckReport& report, std::string_view id, Severity least) {
-  return std::ranges::any_of(
-      report.findings, [&](const CheckFinding& finding) { return finding.id == id && finding.severity <= least; });
-}
-
 // A limit that can be lowered, in steps: one token or request a rank, or one entry of a list.
 struct Knob {
   std::string name;
@@ -51,7 +46,7 @@ class Mender {
   Mender(const Deployment& deployment, const CheckReport& report, CapacityTrouble trouble)
       : deployment_(deployment),
         trouble_(trouble),
-        may_disagree_(has(report, name(FindingKind::geometry_disagreement), Severity::error)),
+        may_disagree_(has(report, FindingKind::geometry_disagreement)),
         cap_(cap_of(deployment)),
         replicas_(deployment.topology.attn_dp_size) {
     const Severity least = trouble == CapacityTrouble::errors ? Severity::error : Severity::note;
@@ -156,8 +151,8 @@ class Mender {
     if (!changed || !(*changed)->rejections.empty()) return false;
     const CheckReport report = judge_deployment(**changed);
     const Severity least = trouble_ == CapacityTrouble::errors ? Severity::error : Severity::note;
-    return !has(report, "rejected", Severity::error) && !has(report, name(FindingKind::over_capacity), least) &&
-           (may_disagree_ || !has(report, name(FindingKind::geometry_disagreement), Severity::error));
+    return !has(report, FindingKind::rejected) && !has(report, FindingKind::over_capacity, least) &&
+           (may_disagree_ || !has(report, FindingKind::geometry_disagreement));
   }
 
   bool cures(const Steps& steps) const {

@@ -9,14 +9,15 @@
 #include "model/check/capacity_mend.h"
 #include "model/check/check_explain.h"
 #include "model/check/check_search.h"
+#include "model/check/finding_info.h"
 #include "model/engines/sglang/static_caps.h"
 
 namespace a2asim {
 namespace {
 
-CheckFinding make_note(std::string id, Phase phase, std::string message, std::string fix = {}) {
+CheckFinding make_note(FindingKind kind, Phase phase, std::string message, std::string fix = {}) {
   CheckFinding finding;
-  finding.id = std::move(id);
+  finding.kind = kind;
   finding.severity = Severity::note;
   finding.phase = phase;
   finding.message = std::move(message);
@@ -69,14 +70,14 @@ void add_prefill_graphs(const Deployment& deployment, CheckReport& report) {
   const Limit& tokens = deployment.prefill_graph_tokens;
   if (tokens.value <= deployment.max_num_tokens) return;
   CheckFinding finding = make_note(
-      std::string(name(FindingKind::over_capacity)), Phase::prefill,
+      FindingKind::over_capacity, Phase::prefill,
       fmt::format("the largest prefill graph, {} tokens a rank, is above the cap max_num_tokens = {}{}", tokens.value,
                   deployment.max_num_tokens, tokens.is_explicit ? "" : " (whether it is captured is left open)"),
       fmt::format("set {} to {} or more, or lower --cuda-graph-max-bs-prefill to {}, or --disable-prefill-cuda-graph",
                   kCapVariable, tokens.value, std::max<std::int64_t>(deployment.max_num_tokens, 1)));
   finding.severity = tokens.is_explicit ? Severity::error : Severity::note;
   finding.needed_tokens_per_rank = tokens.value;
-  finding.consequence = "assertion while graphs are captured: the server stops before any request";
+  finding.consequence = finding_info(finding.kind).on_hardware(Situation::capture);
   report.findings.push_back(std::move(finding));
 }
 
@@ -87,24 +88,15 @@ void add_autotune(const Deployment& deployment, CheckReport& report) {
   if (!autotunes || deployment.args.disable_flashinfer_autotune || pool <= deployment.max_num_tokens) return;
   const std::int64_t replicas = deployment.topology.attn_dp_size;
   CheckFinding finding = make_note(
-      "autotune", Phase::start,
+      FindingKind::autotune, Phase::start,
       fmt::format("the autotune dummy run is as large as the request pool, {}{} a rank, above the cap max_num_tokens = "
                   "{}: it can fail at the start",
                   deployment.requests_per_dp_rank.is_explicit ? "" : "at least ", pool, deployment.max_num_tokens),
       fmt::format("set {} to {} or more, or lower --max-running-requests to {}, or give --disable-flashinfer-autotune",
                   kCapVariable, pool, std::max<std::int64_t>(deployment.max_num_tokens, 1) * replicas));
   if (deployment.requests_per_dp_rank.is_explicit) finding.severity = Severity::warning;
+  finding.consequence = finding_info(finding.kind).on_hardware(Situation::always);
   report.findings.push_back(std::move(finding));
-}
-
-bool is_refused(const CheckReport& report) {
-  return std::ranges::any_of(report.findings, [](const CheckFinding& finding) { return finding.id == "rejected"; });
-}
-
-bool is_over_capacity(const CheckReport& report) {
-  return std::ranges::any_of(report.findings, [](const CheckFinding& finding) {
-    return finding.severity == Severity::error && finding.id == name(FindingKind::over_capacity);
-  });
 }
 
 void add_waste(const Deployment& deployment, const SearchResult& search, CheckReport& report) {
@@ -120,7 +112,7 @@ void add_waste(const Deployment& deployment, const SearchResult& search, CheckRe
 void add_open_graphs(const Deployment& deployment, std::string_view threshold, CheckReport& report) {
   if (deployment.graph_max_bs.is_explicit || deployment.capture_bs.empty()) return;
   report.findings.push_back(make_note(
-      "graph_sizes_open", Phase::graph_decode,
+      FindingKind::graph_sizes_open, Phase::graph_decode,
       fmt::format("--cuda-graph-max-bs is not given (GPU memory decides): buckets up to {} are assumed{}",
                   deployment.capture_bs.back(), threshold)));
 }
@@ -131,20 +123,20 @@ void add_open_limits(const Deployment& deployment, CheckReport& report) {
   if (!deployment.requests_per_dp_rank.is_explicit && deployment.decode_reachable) {
     const std::int64_t safe = cap_tokens / deployment.num_tokens_per_bs;
     report.findings.push_back(make_note(
-        "request_limit_open", deployment.speculates ? Phase::verify : Phase::eager_decode,
+        FindingKind::request_limit_open, deployment.speculates ? Phase::verify : Phase::eager_decode,
         fmt::format("--max-running-requests is not given: safe up to {} running requests a rank ({} in all), by the cap {}",
                     safe, safe * replicas, deployment.max_num_tokens)));
   }
   const bool leaves_prefill = deployment.generation->extend_leaves_alltoall && !deployment.rule;
   if (!deployment.prefill_tokens.is_explicit && deployment.prefill_reachable && !leaves_prefill)
     report.findings.push_back(make_note(
-        "chunk_open", Phase::prefill,
+        FindingKind::chunk_open, Phase::prefill,
         fmt::format("--chunked-prefill-size is not given (GPU memory decides; {} a rank assumed): safe up to {} in all",
                     deployment.prefill_tokens.value, cap_tokens * replicas)));
   add_open_graphs(deployment, "", report);
   if (!deployment.model)
     report.findings.push_back(make_note(
-        "model_unknown", Phase::start,
+        FindingKind::model_unknown, Phase::start,
         "the model's shape is not known: workspace bytes and FlashInfer's limits on top_k and experts are not checked",
         "give --model NAME, --model-config FILE, or --num-experts, --top-k and --hidden-size"));
 }
@@ -153,10 +145,10 @@ void check_flashinfer(const Deployment& deployment, CheckReport& report) {
   const bool can_run = deployment.rejections.empty();
   const SearchResult search = can_run ? search_batches(deployment) : SearchResult{};
   add_rejections(deployment, search, report);
-  if (!is_refused(report)) {
+  if (!has(report, FindingKind::rejected)) {
     add_geometry_findings(deployment, search, report);
     add_prefill_graphs(deployment, report);
-    if (!is_over_capacity(report)) add_autotune(deployment, report);
+    if (!has(report, FindingKind::over_capacity)) add_autotune(deployment, report);
     add_waste(deployment, search, report);
     add_open_limits(deployment, report);
   }
@@ -208,9 +200,9 @@ void add_static_findings(const StaticCapInputs& inputs, const std::vector<Static
   for (const StaticCapItem& item : items) {
     if (item.outcome == StaticCapOutcome::fits) continue;
     if (refused && item.outcome != StaticCapOutcome::refused) continue;  // never gets that far
-    CheckFinding finding = make_note("static_cap", item.phase, item.message, item.fix);
+    CheckFinding finding = make_note(FindingKind::static_cap, item.phase, item.message, item.fix);
     if (item.outcome == StaticCapOutcome::exceeds) {
-      finding.id = name(FindingKind::over_capacity);
+      finding.kind = FindingKind::over_capacity;
       finding.severity = Severity::error;
       finding.consequence = row_of(inputs.backend).above_cap;
       finding.needed_tokens_per_rank = item.tokens_per_rank.value_or(0);
@@ -218,9 +210,9 @@ void add_static_findings(const StaticCapInputs& inputs, const std::vector<Static
         finding.chain.push_back(fmt::format("{} tokens a rank against {} = {}", *item.tokens_per_rank,
                                             row_of(inputs.backend).env, item.cap));
     } else if (item.outcome == StaticCapOutcome::refused) {
-      finding.id = "rejected";
+      finding.kind = FindingKind::rejected;
       finding.severity = Severity::error;
-      finding.consequence = "the server stops while it starts";
+      finding.consequence = finding_info(finding.kind).on_hardware(Situation::start);
     }
     report.findings.push_back(std::move(finding));
   }
@@ -230,9 +222,9 @@ void check_static(const Deployment& deployment, CheckReport& report) {
   const StaticCapInputs inputs = static_cap_inputs(deployment, *find_static_cap(deployment.args.moe_a2a_backend));
   report.capacity_source = static_cap_source(inputs);
   for (const Rejection& rejection : deployment.rejections) report.findings.push_back(explain_rejection(rejection));
-  if (is_refused(report)) return;
+  if (has(report, FindingKind::rejected)) return;
   add_static_findings(inputs, check_static_cap(inputs), report);
-  if (is_refused(report) || inputs.prefill_only || !is_bounded(inputs, Phase::graph_decode)) return;
+  if (has(report, FindingKind::rejected) || inputs.prefill_only || !is_bounded(inputs, Phase::graph_decode)) return;
   add_open_graphs(deployment, fmt::format(", safe up to {} requests a replica", safe_requests(inputs)), report);
 }
 
@@ -251,21 +243,16 @@ void check_static_draft(const Deployment& deployment, const StaticCapRow& row, C
 }
 
 Verdict verdict_of(const CheckReport& report) {
-  const auto has = [&](std::string_view id) {
-    return std::any_of(report.findings.begin(), report.findings.end(), [&](const CheckFinding& finding) {
-      return finding.severity == Severity::error && finding.id == id;
-    });
-  };
-  if (has("rejected")) return Verdict::rejected;
-  if (has(name(FindingKind::geometry_disagreement))) return Verdict::disagrees;
-  return has(name(FindingKind::over_capacity)) ? Verdict::over_capacity : Verdict::agrees;
+  if (has(report, FindingKind::rejected)) return Verdict::rejected;
+  if (has(report, FindingKind::geometry_disagreement)) return Verdict::disagrees;
+  return has(report, FindingKind::over_capacity) ? Verdict::over_capacity : Verdict::agrees;
 }
 
 // The same mends for all phases: who follows any of these fixes has nothing above the cap left.
 void offer_capacity_mends(const Deployment& deployment, CheckReport& report) {
   std::array<std::optional<std::string>, 2> fixes;  // by CapacityTrouble; tried only where there is a use for them
   for (CheckFinding& finding : report.findings) {
-    if (finding.id != name(FindingKind::over_capacity)) continue;
+    if (finding.kind != FindingKind::over_capacity) continue;
     const auto trouble = finding.severity == Severity::error ? CapacityTrouble::errors : CapacityTrouble::any_notes;
     std::optional<std::string>& fix = fixes[static_cast<std::size_t>(trouble)];
     if (!fix) fix = text(capacity_mends(deployment, report, trouble));
@@ -274,6 +261,11 @@ void offer_capacity_mends(const Deployment& deployment, CheckReport& report) {
 }
 
 }  // namespace
+
+bool has(const CheckReport& report, FindingKind kind, Severity least) {
+  return std::ranges::any_of(
+      report.findings, [&](const CheckFinding& finding) { return finding.kind == kind && finding.severity <= least; });
+}
 
 CheckReport judge_deployment(const Deployment& deployment) {
   CheckReport report;
@@ -287,13 +279,14 @@ CheckReport judge_deployment(const Deployment& deployment) {
   } else {
     for (const Rejection& rejection : deployment.rejections) report.findings.push_back(explain_rejection(rejection));
     report.findings.push_back(make_note(
-        "no_all_to_all", Phase::start,
+        FindingKind::no_all_to_all, Phase::start,
         fmt::format("--moe-a2a-backend {}: no all-to-all geometry of this kind is in use", report.backend)));
   }
   const StaticCapRow* const draft = find_static_cap(deployment.draft_backend);
   const bool draft_has_static_cap = draft != nullptr && deployment.draft_backend != deployment.args.moe_a2a_backend;
-  if (draft_has_static_cap && !is_refused(report)) check_static_draft(deployment, *draft, report);
-  for (const Note& note : deployment.notes) report.findings.push_back(make_note("note", Phase::start, note.message));
+  if (draft_has_static_cap && !has(report, FindingKind::rejected)) check_static_draft(deployment, *draft, report);
+  for (const Note& note : deployment.notes)
+    report.findings.push_back(make_note(FindingKind::note, Phase::start, note.message));
   std::stable_sort(report.findings.begin(), report.findings.end(),
                    [](const CheckFinding& a, const CheckFinding& b) { return a.severity < b.severity; });
   report.verdict = verdict_of(report);

@@ -33,7 +33,7 @@ struct CheckWaste {
 };
 
 struct CheckFinding {
-  std::string id;  // a FindingKind's name, "rejected", or the id of a note such as "unknown_flag"
+  FindingKind kind = FindingKind::note;
   Severity severity = Severity::note;
   Phase phase = Phase::start;
   std::string message;             // one line: what is wrong, with both numbers
@@ -55,6 +55,9 @@ struct CheckReport {
   bool workspace_known = false;        // without the model's shape, capacity holds max_num_tokens only
   std::vector<CheckFinding> findings;  // errors first, then warnings, then notes
 };
+
+// Is there one of this kind, at least as grave as `least`?
+bool has(const CheckReport& report, FindingKind kind, Severity least = Severity::error);
 
 CheckReport check_deployment(const Deployment& deployment);
 

@@ -8,9 +8,14 @@
 
 #include "model/engines/sglang/cap_variable.h"
 #include "model/check/capacity_mend.h"
+#include "model/check/finding_info.h"
 
 namespace a2asim {
 namespace {
+
+std::string_view on_hardware(FindingKind kind, Situation situation = Situation::always) {
+  return finding_info(kind).on_hardware(situation);
+}
 
 std::string_view unit(Phase phase) { return phase == Phase::prefill ? "tokens" : "requests"; }
 
@@ -165,20 +170,16 @@ CheckWitness to_witness(const TroubledBatch& batch) {
 
 CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBatch& batch) {
   CheckFinding finding;
-  finding.id = name(FindingKind::geometry_disagreement);
+  finding.kind = FindingKind::geometry_disagreement;
   finding.severity = Severity::error;
   finding.phase = batch.phase;
   finding.message = fmt::format("ranks derive different runtime_max_tokens_per_rank {} from {} {}", r_text(batch),
                                 unit(batch.phase), counts_text(batch));
   const bool raises = std::any_of(batch.decisions.begin(), batch.decisions.end(),
                                   [](const RankDecision& d) { return d.raised && !d.exceeds_cap; });
-  if (raises)
-    finding.consequence = "hang: some ranks raise, the others wait in the all-to-all until its time-out";
-  else if (any_replay(batch))
-    finding.consequence =
-        "no error at replay: payloads land in wrong slots; illegal memory access far from the cause, NaN, or garbage";
-  else
-    finding.consequence = "no error and no hang: payloads land in wrong slots; the model answers NaN or fluent nonsense";
+  finding.consequence = on_hardware(finding.kind, raises              ? Situation::some_ranks_raise
+                                                  : any_replay(batch) ? Situation::graph_replay
+                                                                      : Situation::eager);
   finding.chain = gather_chain(deployment);
   add_rank_lines(batch, finding.chain);
   finding.fix = fix_disagreement(deployment, batch);
@@ -189,7 +190,7 @@ CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBa
 CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledBatch& batch,
                                    std::int64_t needed_tokens) {
   CheckFinding finding;
-  finding.id = name(FindingKind::over_capacity);
+  finding.kind = FindingKind::over_capacity;
   finding.severity = batch.limits_are_explicit ? Severity::error : Severity::note;
   finding.phase = batch.phase;
   std::int64_t r = 0;
@@ -201,9 +202,8 @@ CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledB
   finding.message = fmt::format("R = {} exceeds the cap max_num_tokens = {} from {} {}{}; it may grow to {}", r,
                                 deployment.max_num_tokens, unit(batch.phase), counts_text(batch), severity_note(batch),
                                 needed_tokens);
-  finding.consequence = over == batch.decisions.size()
-                            ? "assertion on every rank: the server stops with that batch"
-                            : "assertion on some ranks only: the others hang in the all-to-all";
+  finding.consequence = on_hardware(
+      finding.kind, over == batch.decisions.size() ? Situation::every_rank : Situation::some_ranks);
   if (capture_exceeds_cap(deployment))
     finding.consequence += "; a graph bucket is above the cap too, so that capture already fails at the start";
   finding.chain = gather_chain(deployment);
@@ -226,14 +226,13 @@ CheckFinding explain_silent_overflow(const Deployment& deployment, const Trouble
   finding.message = fmt::format("{} rows on a rank exceed R = {} (cap {}) from {} {}{}; rows may grow to {}", worst->rows,
                                 worst->sizing.runtime_max_tokens_per_rank, deployment.max_num_tokens, unit(batch.phase),
                                 counts_text(batch), severity_note(batch), needed_tokens);
-  finding.consequence =
-      "nothing checks it: rows run into the neighbour's slots; garbage, or an illegal memory access past the workspace";
+  finding.consequence = on_hardware(FindingKind::receive_overflow);
   return finding;
 }
 
 CheckFinding explain_capture(const Deployment& deployment, const TroubledBatch& batch) {
   CheckFinding finding;
-  finding.id = name(FindingKind::over_capacity);
+  finding.kind = FindingKind::over_capacity;
   finding.severity = Severity::error;
   finding.phase = batch.phase;
   const RankDecision& first = batch.decisions.front();
@@ -246,12 +245,12 @@ CheckFinding explain_capture(const Deployment& deployment, const TroubledBatch& 
     finding.message = fmt::format("{} needs R = {}, above the cap max_num_tokens = {}: it is captured at the start, "
                                   "whatever the request limit",
                                   bucket, r, deployment.max_num_tokens);
-    finding.consequence = "assertion while graphs are captured: the server stops before any request";
+    finding.consequence = on_hardware(finding.kind, Situation::capture);
   } else {
     finding.message =
         fmt::format("{} has {} rows, above R = {}: it is captured at the start, whatever the request limit", bucket,
                     first.rows, r);
-    finding.consequence = "nothing checks it: rows run into the neighbour's slots, or past the workspace";
+    finding.consequence = on_hardware(FindingKind::receive_overflow);
   }
   finding.chain = gather_chain(deployment);
   finding.chain.push_back(
@@ -276,13 +275,14 @@ CheckFinding explain_draft(const Deployment& deployment, const PhaseOutcome& dra
 
 CheckFinding explain_rejection(const Rejection& rejection) {
   CheckFinding finding;
-  finding.id = "rejected";
+  finding.kind = FindingKind::rejected;
   finding.severity = Severity::error;
   finding.phase = Phase::start;
-  const std::string_view when = rejection.where == "start" ? "the engine refuses to start" : "every forward fails";
+  const bool at_start = rejection.where == "start";
+  const std::string_view when = at_start ? "the engine refuses to start" : "every forward fails";
   finding.message = fmt::format("{}: {}: {}{}{}", when, rejection.handler, name(rejection.error.kind),
                                 rejection.error.message.empty() ? "" : ": ", rejection.error.message);
-  finding.consequence = rejection.where == "start" ? "the server stops while it starts" : "the server stops at its first request";
+  finding.consequence = on_hardware(finding.kind, at_start ? Situation::start : Situation::first_forward);
   finding.fix = rejection.fix;
   return finding;
 }
@@ -306,13 +306,13 @@ CheckFinding explain_every_forward(const Deployment& deployment, const TroubledB
 
 CheckFinding explain_waste(const Deployment& deployment, Phase phase, std::int64_t r, std::int64_t rows) {
   CheckFinding finding;
-  finding.id = name(FindingKind::wasted);
+  finding.kind = FindingKind::wasted;
   finding.severity = Severity::note;
   finding.phase = phase;
   finding.waste = {r * deployment.topology.ep_size, rows * deployment.topology.ep_size};
   finding.message = fmt::format("R = {} while a rank has {} rows: {} slots are computed per rank where {} are needed", r, rows,
                                 finding.waste->computed, finding.waste->needed);
-  finding.consequence = "right results, but experts run over padding slots";
+  finding.consequence = on_hardware(finding.kind);
   finding.fix = fmt::format("SGLang with #{} or newer sizes by the batch; or lower {} towards the largest batch (now {})",
                             first_with(&Generation::always_gathers).pr, kCapVariable, deployment.max_num_tokens);
   return finding;

@@ -2,15 +2,44 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace a2asim {
 namespace {
 
-constexpr std::array<std::string_view, kFindingKinds> kKindNames = {
-    "geometry_disagreement",  "misplaced",  "stale",        "unwritten",     "torn",
-    "expert_id_out_of_range", "nan_output", "wrong_output", "over_capacity", "receive_overflow",
-    "missing_rank",           "wasted"};
+constexpr std::string_view kKindNames[] = {"geometry_disagreement",
+                                           "misplaced",
+                                           "stale",
+                                           "unwritten",
+                                           "torn",
+                                           "expert_id_out_of_range",
+                                           "nan_output",
+                                           "wrong_output",
+                                           "over_capacity",
+                                           "receive_overflow",
+                                           "missing_rank",
+                                           "wasted",
+                                           "rejected",
+                                           "unsanitized_padding",
+                                           "static_cap",
+                                           "autotune",
+                                           "request_limit_open",
+                                           "chunk_open",
+                                           "graph_sizes_open",
+                                           "model_unknown",
+                                           "no_all_to_all",
+                                           "note",
+                                           "model",
+                                           "generation",
+                                           "launch_command",
+                                           "server_args",
+                                           "rule"};
+static_assert(std::size(kKindNames) == kAllFindingKinds);
+static_assert(kKindNames[kAllFindingKinds - 1] == "rule" &&
+              static_cast<int>(FindingKind::rule) == kAllFindingKinds - 1);
+static_assert(static_cast<int>(FindingKind::wasted) == kFindingKinds - 1);
 constexpr std::array<std::string_view, 3> kSeverityNames = {"error", "warning", "note"};
 constexpr std::array<std::string_view, 5> kPhaseNames = {"start", "eager_decode", "graph_decode", "prefill", "verify"};
 constexpr std::array<std::string_view, 6> kOperationNames = {"none",     "decide",  "dispatch",
@@ -71,6 +100,12 @@ std::string describe_numbers(const Finding& f) {
 }  // namespace
 
 std::string_view name(FindingKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
+std::optional<FindingKind> parse_finding_kind(std::string_view id) {
+  const auto found = std::ranges::find(kKindNames, id);
+  if (found == std::end(kKindNames)) return std::nullopt;
+  return static_cast<FindingKind>(found - std::begin(kKindNames));
+}
+
 std::string_view name(Severity severity) { return kSeverityNames[static_cast<std::size_t>(severity)]; }
 std::string_view name(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
 std::string_view name(Operation operation) { return kOperationNames[static_cast<std::size_t>(operation)]; }

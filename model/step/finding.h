@@ -1,7 +1,10 @@
 // What a check, a replay or an exploration found: the value that reports, SARIF, traces and tests all read.
 //
-// Causes and consequences stay apart: `root` names the finding of the same step that led to this one. Which fields are
-// set depends on the kind; what does not apply is -1 (ranks, tokens, rounds, offsets) or empty.
+//   finding.kind == FindingKind::stale; name(finding.kind);  // "stale"
+//
+// What every kind means in words is in model/check/findings/. Causes and consequences stay apart: `root` names the
+// finding of the same step that led to this one. Which fields are set depends on the kind; what does not apply is -1
+// (ranks, tokens, rounds, offsets) or empty.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +15,7 @@
 
 namespace a2asim {
 
+// Its name is the id in every output format. A new one gets a name in finding.cpp and a file in model/check/findings/.
 enum class FindingKind : std::uint8_t {
   geometry_disagreement,   // ranks derived (or were constructed with) different sizes: the root
   misplaced,               // the row holds another token of this step
@@ -25,9 +29,27 @@ enum class FindingKind : std::uint8_t {
   receive_overflow,        // a rank has more rows than its R: it writes into its neighbour's slots, unchecked
   missing_rank,            // a collective that somebody skipped: rank waits for peer
   wasted,                  // slots and bytes beyond need
+  // The kinds above are seen in a step, and counted there; those below come from the command and its environment.
+  rejected,             // the engine itself refuses
+  unsanitized_padding,  // experts run over rows that no token fills, in a version that does not mark them
+  static_cap,           // a backend with a fixed buffer size: what its limit means for this command
+  autotune,             // the tuning run at the start is larger than the cap
+  request_limit_open,   // this and the next two: a limit that the command leaves to the GPU's memory
+  chunk_open,
+  graph_sizes_open,
+  model_unknown,
+  no_all_to_all,
+  note,            // this and the rest: how the input was read
+  model,           // where the model's shape comes from
+  generation,      // which version the answer is about
+  launch_command,  // of the script or file
+  server_args,     // of the options
+  rule,            // the size comes from a program of the user's own
 };
-inline constexpr int kFindingKinds = 12;
-std::string_view name(FindingKind kind);  // "geometry_disagreement", ..: the id in every output format
+inline constexpr int kFindingKinds = 12;  // seen in a step: those up to `wasted`
+inline constexpr int kAllFindingKinds = 27;
+std::string_view name(FindingKind kind);  // "geometry_disagreement", ..
+std::optional<FindingKind> parse_finding_kind(std::string_view id);
 
 enum class Severity : std::uint8_t { error, warning, note };
 std::string_view name(Severity severity);

@@ -86,8 +86,9 @@ bool can_show(Fidelity fidelity, FindingKind kind) {
     case FindingKind::nan_output:
     case FindingKind::wrong_output:
       return fidelity == Fidelity::numeric;
+    default:
+      return false;  // nothing that a step shows
   }
-  return false;
 }
 
 Finding capture_finding(const std::string& why, const std::string& fix) {

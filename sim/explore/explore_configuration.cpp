@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/check/check_explain.h"
+#include "model/check/finding_info.h"
 #include "sim/scenario/scenario_writer.h"
 
 namespace a2asim {
@@ -66,7 +67,7 @@ CheckFinding explain(const Deployment& deployment, const TroubledBatch& batch, E
       return explain_disagreement(deployment, batch);
     case ExploreOutcome::overflow: {
       CheckFinding finding = explain_silent_overflow(deployment, batch, needed);
-      finding.id = name(FindingKind::receive_overflow);
+      finding.kind = FindingKind::receive_overflow;
       return finding;
     }
     case ExploreOutcome::over_cap:
@@ -75,7 +76,7 @@ CheckFinding explain(const Deployment& deployment, const TroubledBatch& batch, E
       CheckFinding finding = explain_every_forward(deployment, batch);
       finding.phase = batch.phase;
       finding.message = "every rank refuses this batch: " + first_error(batch.decisions);
-      finding.consequence = "the server stops with that batch";
+      finding.consequence = finding_info(finding.kind).on_hardware(Situation::one_batch);
       return finding;
     }
     default:

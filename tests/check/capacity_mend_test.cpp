@@ -61,7 +61,7 @@ int check_mends(std::string_view generation, const std::string& command, std::ma
   const CheckReport report = check(generation, command);
   if (report.verdict != Verdict::over_capacity) return 0;  // it may disagree too, which no limit cures
   for (const CheckFinding& finding : report.findings) {
-    if (finding.id != "over_capacity" || finding.severity != Severity::error) continue;
+    if (finding.kind != FindingKind::over_capacity || finding.severity != Severity::error) continue;
     ++errors;
     CAPTURE(finding.fix);
     for (const std::string& alternative : split(finding.fix, ", or ")) {

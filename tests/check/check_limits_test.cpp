@@ -39,7 +39,7 @@ CheckReport check(const Question& question, const std::string& command) {
 
 const CheckFinding* find(const CheckReport& report, std::string_view id, std::string_view part = "") {
   const auto found = std::ranges::find_if(report.findings, [&](const CheckFinding& finding) {
-    return finding.id == id && finding.message.find(part) != std::string::npos;
+    return name(finding.kind) == id && finding.message.find(part) != std::string::npos;
   });
   return found == report.findings.end() ? nullptr : &*found;
 }

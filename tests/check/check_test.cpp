@@ -12,7 +12,7 @@ namespace {
 
 const CheckFinding* find(const CheckReport& report, std::string_view id, Phase phase) {
   const auto found = std::find_if(report.findings.begin(), report.findings.end(), [&](const CheckFinding& finding) {
-    return finding.id == id && finding.phase == phase;
+    return name(finding.kind) == id && finding.phase == phase;
   });
   return found == report.findings.end() ? nullptr : &*found;
 }

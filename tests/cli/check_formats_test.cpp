@@ -28,7 +28,7 @@ CheckWitness one_busy_rank(std::size_t ranks) {
 
 CheckFinding disagreement() {
   CheckFinding finding;
-  finding.id = "geometry_disagreement";
+  finding.kind = FindingKind::geometry_disagreement;
   finding.severity = Severity::error;
   finding.phase = Phase::graph_decode;
   finding.message = "DP rank 0 derives runtime_max_tokens_per_rank 2, DP rank 1 derives 1";
@@ -59,7 +59,6 @@ CheckReport disagreeing() {
 
 CheckFinding note(std::string message) {
   CheckFinding finding;
-  finding.id = "unknown_flag";
   finding.message = std::move(message);
   return finding;
 }

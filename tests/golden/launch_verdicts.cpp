@@ -33,7 +33,7 @@ Result<CheckReport> check_row(Fields& in) {
 json disagreeing_phases(const CheckReport& report) {
   json phases = json::array();
   for (const CheckFinding& finding : report.findings) {
-    if (finding.id != name(FindingKind::geometry_disagreement) || !finding.witness) continue;
+    if (finding.kind != FindingKind::geometry_disagreement || !finding.witness) continue;
     const auto& r = finding.witness->runtime_max_tokens_per_rank;
     if (std::any_of(r.begin(), r.end(), [&](const auto& value) { return value != r.front(); }))
       phases.push_back(std::string(name(finding.phase)));

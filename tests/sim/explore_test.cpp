@@ -146,7 +146,7 @@ TEST_CASE("explore: pr29461 replays graphs of unequal buckets: the first witness
   const ExploreWitness* first = found.first_error();
   REQUIRE(first != nullptr);
   CHECK(first->ranks == 2);
-  CHECK(first->finding.id == "geometry_disagreement");
+  CHECK(first->finding.kind == FindingKind::geometry_disagreement);
   CHECK(first->finding.phase == Phase::graph_decode);
   CHECK(cell(found, "collapsed", Phase::graph_decode).outcome() == ExploreOutcome::disagrees);
   CHECK(cell(found, "collapsed", Phase::eager_decode).outcome() == ExploreOutcome::wasteful);
@@ -294,7 +294,7 @@ TEST_CASE("explore: a rule of one's own is judged by itself") {
   };
   const GenerationExploration unequal = explore(generation("pr30450"), options);
   REQUIRE(unequal.first_error() != nullptr);
-  CHECK(unequal.first_error()->finding.id == "geometry_disagreement");
+  CHECK(unequal.first_error()->finding.kind == FindingKind::geometry_disagreement);
   options.rule = [](const RankView& view) -> Result<SizingDecision> {
     return SizingDecision{.runtime_max_tokens_per_rank = view.max_num_tokens};
   };

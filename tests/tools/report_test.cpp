@@ -341,7 +341,7 @@ TEST_CASE("report: check's page has the finding, its batch replayed with the sam
   report.capacity = Capacity{64, 100, 200, 0, 50'000};
   report.workspace_known = true;
   CheckFinding finding;
-  finding.id = "geometry_disagreement";
+  finding.kind = FindingKind::geometry_disagreement;
   finding.severity = Severity::error;
   finding.phase = Phase::graph_decode;
   finding.message = "sizes <differ>";

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "model/check/check.h"
+#include "model/check/finding_info.h"
 #include "model/engines/sglang/deploy_command.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/commands.h"
@@ -39,6 +40,7 @@ Examples:
 
 Verdicts: agrees; disagrees (some batch makes ranks derive different sizes); over_capacity (explicit flags admit a batch
 above the cap); rejected (SGLang itself refuses); out_of_scope (no fixed-geometry all-to-all).
+Findings: @. `a2asim explain ID` tells about one.
 Exit codes: 0 no error found, 1 disagrees, over_capacity or rejected, 2 the input cannot be used (one line says why).)";
 
 struct Options {
@@ -88,9 +90,9 @@ Result<ReadCommand> read_command(const Options& options, const CommandLine& line
   return ReadCommand{*launch, {from_file ? Kind::file : Kind::standard_input, from_file ? *options.file : ""}};
 }
 
-CheckFinding note(std::string_view id, std::string message) {
+CheckFinding note(FindingKind kind, std::string message) {
   CheckFinding finding;
-  finding.id = id;
+  finding.kind = kind;
   finding.message = std::move(message);
   return finding;
 }
@@ -101,17 +103,17 @@ CheckReport refused_by_argparse(const Generation& generation, const LaunchComman
   report.verdict = Verdict::rejected;
   report.generation = &generation;
   CheckFinding finding;
-  finding.id = "rejected";
+  finding.kind = FindingKind::rejected;
   finding.severity = Severity::error;
   finding.message = error.message;
-  finding.consequence = "the server prints its usage and exits with code 2 before anything starts";
+  finding.consequence = finding_info(finding.kind).on_hardware(Situation::usage);
   finding.fix = fix_for_refused_argument(generation, launch.argv);
   report.findings.push_back(std::move(finding));
   return report;
 }
 
-CheckFinding as_finding(std::string_view id, const Note& read) {
-  CheckFinding finding = note(id, read.message);
+CheckFinding as_finding(FindingKind kind, const Note& read) {
+  CheckFinding finding = note(kind, read.message);
   if (read.is_warning) finding.severity = Severity::warning;
   return finding;
 }
@@ -145,17 +147,18 @@ Result<DeployOptions> deploy_options(const Options& options) {
 // How the input was read.
 void add_notes(const Options& options, const DeployOptions& how, const DeployedCommand& deployed, CheckReport& report) {
   const auto add = [&](CheckFinding finding) { report.findings.push_back(std::move(finding)); };
-  if (!how.version.note.empty()) add(note("generation", how.version.note));
+  if (!how.version.note.empty()) add(note(FindingKind::generation, how.version.note));
   if (deployed.guessed) {
     const ModelShape& shape = deployed.guessed->shape;
-    add(note("model", fmt::format("shape of {} taken from --model-path: {} experts, top_k {}, hidden_size {}",
-                                  deployed.guessed->name, shape.num_experts, shape.top_k, shape.hidden_size)));
+    add(note(FindingKind::model,
+             fmt::format("shape of {} taken from --model-path: {} experts, top_k {}, hidden_size {}",
+                         deployed.guessed->name, shape.num_experts, shape.top_k, shape.hidden_size)));
   }
-  for (const Note& read : deployed.launch.notes) add(as_finding("launch_command", read));
-  for (const Note& read : deployed.argument_notes) add(as_finding("server_args", read));
+  for (const Note& read : deployed.launch.notes) add(as_finding(FindingKind::launch_command, read));
+  for (const Note& read : deployed.argument_notes) add(as_finding(FindingKind::server_args, read));
   if (options.rule_cmd)
-    add(note("rule", fmt::format("the size comes from --rule-cmd '{}', all else from {}",
-                                 one_line(*options.rule_cmd, 100), how.version.generation->name)));
+    add(note(FindingKind::rule, fmt::format("the size comes from --rule-cmd '{}', all else from {}",
+                                            one_line(*options.rule_cmd, 100), how.version.generation->name)));
   std::ranges::stable_sort(report.findings, {}, &CheckFinding::severity);
 }
 
@@ -222,7 +225,9 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--format", options.format, "text, json or sarif; default text")->type_name("FORMAT");
   command.add_flag("--verbose", options.verbose, "Text: every finding in full, longer than a screen");
   command.add_option("words", options.stray)->group("");  // for a clear message only
-  command.footer(kFooter);
+  std::string footer = kFooter;
+  footer.replace(footer.find('@'), 1, finding_ids());
+  command.footer(footer);
 }
 
 }  // namespace

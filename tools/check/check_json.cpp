@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "model/check/finding_info.h"
 #include "model/engines/sglang/generation.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/json_document.h"
@@ -52,7 +53,8 @@ Json witness_as_json(const std::optional<CheckWitness>& witness) {
 }
 
 Json finding_as_json(const CheckFinding& finding) {
-  return {{"id", finding.id},
+  return {{"id", name(finding.kind)},
+          {"about", finding_info(finding.kind).what},
           {"severity", name(finding.severity)},
           {"phase", name(finding.phase)},
           {"message", finding.message},

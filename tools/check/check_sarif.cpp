@@ -1,35 +1,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
+#include "model/check/finding_info.h"
 #include "model/engines/sglang/generation.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/json_document.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What the ids mean, for the rule list of a viewer; other ids are described by their own name.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kRuleTexts = {{
-    {"geometry_disagreement", "Ranks derive different sizes of the all-to-all: payloads land in wrong slots."},
-    {"over_capacity", "A batch above the cap of the all-to-all is admitted."},
-    {"receive_overflow",
-     "A rank has more rows than its receive region: it writes into its neighbour's slots, unchecked."},
-    {"missing_rank", "A collective that some rank skips: the others wait for it."},
-    {"rejected", "SGLang or FlashInfer refuses this configuration."},
-    {"wasted", "Slots and bytes moved or computed beyond need."},
-}};
-
-std::string rule_text(const std::string& id) {
-  const auto found = std::ranges::find(kRuleTexts, std::string_view(id), [](const auto& rule) { return rule.first; });
-  if (found != kRuleTexts.end()) return std::string(found->second);
-  std::string text = id;
-  std::ranges::replace(text, '_', ' ');
-  return text;
+// For the rule list of a viewer.
+Json rule(FindingKind kind) {
+  const FindingInfo& info = finding_info(kind);
+  Json out = {{"id", name(kind)},
+              {"shortDescription", {{"text", capitalised(info.what) + "."}}},
+              {"fullDescription", {{"text", info.why}}},
+              {"help", {{"text", fmt::format("{}\nExample: {}", info.fix, info.example)}}}};
+  if (!info.links().empty()) out["helpUri"] = info.links().front();
+  return out;
 }
 
 // A path as a URI reference: relative ones stay relative.
@@ -63,18 +55,18 @@ std::string message_of(const CheckFinding& finding) {
 }  // namespace
 
 std::string check_as_sarif(const CheckReport& report, const CommandSource& source) {
-  std::vector<std::string> ids;
+  std::vector<FindingKind> kinds;
   Json rules = Json::array();
   Json results = Json::array();
   for (const CheckFinding& finding : report.findings) {
-    auto id = std::ranges::find(ids, finding.id);
-    if (id == ids.end()) {
-      id = ids.insert(ids.end(), finding.id);
-      rules.push_back({{"id", finding.id}, {"shortDescription", {{"text", rule_text(finding.id)}}}});
+    auto kind = std::ranges::find(kinds, finding.kind);
+    if (kind == kinds.end()) {
+      kind = kinds.insert(kinds.end(), finding.kind);
+      rules.push_back(rule(finding.kind));
     }
     results.push_back(
-        {{"ruleId", finding.id},
-         {"ruleIndex", id - ids.begin()},
+        {{"ruleId", name(finding.kind)},
+         {"ruleIndex", kind - kinds.begin()},
          {"level", name(finding.severity)},
          {"message", {{"text", message_of(finding)}}},
          {"locations", Json::array({location(source)})},

@@ -119,7 +119,7 @@ std::vector<std::string> witness_table(const CheckWitness& witness, std::size_t 
 std::string title(const CheckFinding& finding, bool colour) {
   const std::string phase = finding.phase == Phase::start ? "at start" : fmt::format("in {}", name(finding.phase));
   return painted(name(finding.severity), colour_of(finding.severity), colour) +
-         fmt::format(": {} {}", finding.id, phase);
+         fmt::format(": {} {}", name(finding.kind), phase);
 }
 
 std::vector<std::string> in_full(const CheckFinding& finding, const Limits& limits, std::size_t lines_above,

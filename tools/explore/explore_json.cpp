@@ -134,7 +134,10 @@ void read_finding(const Json& in, ExploreReport& report) {
   witness.ranks = in.at("ranks").get<std::int64_t>();
   witness.scenario = in.at("scenario").get<std::string>();
   CheckFinding& finding = witness.finding;
-  finding.id = in.at("id").get<std::string>();
+  const std::string id = in.at("id").get<std::string>();
+  const auto kind = parse_finding_kind(id);
+  if (!kind) throw std::out_of_range(id);
+  finding.kind = *kind;
   finding.severity = is_error(static_cast<ExploreOutcome>(outcome)) ? Severity::error : Severity::note;
   finding.phase = kExplorePhases[phase];
   finding.message = in.at("message").get<std::string>();

@@ -13,6 +13,7 @@ std::span<const AddCommand> commands() {
       add_plan,
       add_from_log,
       add_validate,
+      add_explain,
       add_generations,
       add_learn,
       add_completion,

@@ -16,7 +16,7 @@ nlohmann::ordered_json or_null(const std::optional<T>& value) {
 
 nlohmann::ordered_json tool_as_json();  // {"name": "a2asim", "version": ..}
 nlohmann::ordered_json witness_as_json(const std::optional<CheckWitness>& witness);
-// {id, severity, phase, message, consequence, why, witness, fix}
+// {id, about, severity, phase, message, consequence, why, witness, fix}
 nlohmann::ordered_json finding_as_json(const CheckFinding& finding);
 
 // Two blanks an indent, a newline at the end; bytes that are no UTF-8 are replaced.

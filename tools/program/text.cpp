@@ -120,6 +120,12 @@ std::string ranges(const std::vector<std::size_t>& numbers) {
   return out;
 }
 
+std::string capitalised(std::string_view words) {
+  std::string out(words);
+  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 32);
+  return out;
+}
+
 std::string counted(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

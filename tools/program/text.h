@@ -26,6 +26,9 @@ std::vector<std::string> table(const std::vector<std::vector<std::string>>& rows
 // "0", "0..3", "0, 4..15": ascending numbers.
 std::string ranges(const std::vector<std::size_t>& numbers);
 
+// "Ranks derive ..".
+std::string capitalised(std::string_view words);
+
 // "2 notes", "1 note".
 std::string counted(std::size_t count, std::string_view noun);
 

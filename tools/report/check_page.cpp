@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/check/finding_info.h"
 #include "model/engines/sglang/generation.h"
 #include "model/alltoall/workspace.h"
 #include "tools/check/check_formats.h"
@@ -29,10 +30,10 @@ std::string found_section(const CheckForPage& check) {
   if (disagrees && report.topology.tp_size > 1) out += setting_words(3, report.topology.tp_size, check.model);
   for (const CheckFinding& finding : report.findings) {
     if (is_note(finding)) continue;
-    std::string title(finding.id);
+    std::string title(name(finding.kind));
     std::ranges::replace(title, '_', ' ');
-    out += fmt::format("<h3>{}: {}, {}</h3>\n", capitalised(name(finding.severity)), html_text(title),
-                       phase_title(finding.phase));
+    out += fmt::format("<h3 title=\"{}\">{}: {}, {}</h3>\n", html_text(finding_info(finding.kind).what),
+                       capitalised(name(finding.severity)), html_text(title), phase_title(finding.phase));
     out += finding_html(finding);
   }
   if (out.empty()) out = paragraph(capitalised(verdict_in_words(report.verdict)) + ".");

@@ -36,12 +36,6 @@ std::string html_text(std::string_view text) {
   return out;
 }
 
-std::string capitalised(std::string_view words) {
-  std::string out(words);
-  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 32);
-  return out;
-}
-
 std::string grouped(std::int64_t number) {
   std::string digits = std::to_string(number);
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");

@@ -7,13 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/program/text.h"
+
 namespace a2asim {
 
 // For element contents and for attributes in double quotes. Control characters are shown as U+FFFD.
 std::string html_text(std::string_view text);
 
-// "Ranks derive ..", "417,856".
-std::string capitalised(std::string_view words);
+// "417,856".
 std::string grouped(std::int64_t number);
 
 // <p> of plain text.

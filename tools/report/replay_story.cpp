@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/check/check_explain.h"
+#include "model/check/finding_info.h"
 #include "tools/replay/replay_formats.h"
 #include "tools/report/html.h"
 #include "tools/report/parts.h"
@@ -241,8 +242,8 @@ std::string where_a_row_went(const ReplayedStep& step, const Finding* found, int
   for (const FindingKind kind :
        {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn}) {
     if (count_of(step, kind) == 0) continue;
-    counts +=
-        fmt::format("<li><strong>{}</strong> {}: {}</li>\n", count_of(step, kind), name(kind), finding_words(kind));
+    counts += fmt::format("<li><strong>{}</strong> {}: {}</li>\n", count_of(step, kind), name(kind),
+                          html_text(finding_info(kind).what));
   }
   return out + "<p>Counted over all ranks, layers and parts of a row, the readers of this step found</p>\n<ul>\n" +
          counts + "</ul>\n";
@@ -352,21 +353,6 @@ std::string all_well(const ToldReplay& told, int level) {
 }
 
 }  // namespace
-
-std::string finding_words(FindingKind kind) {
-  switch (kind) {
-    case FindingKind::misplaced:
-      return "the slot holds another token of this round";
-    case FindingKind::stale:
-      return "the slot holds something of an earlier round";
-    case FindingKind::unwritten:
-      return "nobody ever wrote the slot";
-    case FindingKind::torn:
-      return "the slot holds a mixture, or two ranks raced for it";
-    default:
-      return std::string(name(kind));
-  }
-}
 
 const Finding* telling_row(const ReplayedStep& step, const std::function<bool(const Finding&)>& is_drawn) {
   const Finding* best = nullptr;

@@ -18,8 +18,7 @@ struct ToldReplay {
   const Finding* row = nullptr;            // the wrong row whose way is told, see telling_row()
 };
 
-std::string phase_words(Phase phase);         // "eager decode"
-std::string finding_words(FindingKind kind);  // "left over from an earlier round"
+std::string phase_words(Phase phase);  // "eager decode"
 // "Rank 0 reads its slot [1, 0] for token 0 of rank 1 .. It finds nothing that anybody wrote."
 std::string row_words(const ReplayedStep& step, const Finding& found);
 
