@@ -366,7 +366,7 @@ Result<void> CudaAllToAll::finish() {
     if (found) {
       found = ok;
     } else if (was_broken && phase_ == Phase::broken) {
-      found.error().message += "; " + ok.error().message;  // who else waits for whom
+      append(found.error(), ok.error());  // who else waits for whom
     }
   }
   return found;

@@ -1,34 +1,38 @@
-// What the kernels found, in words: who waits for whom, which ranks disagree, which expert id is out of range.
+// What the kernels found: who waits for whom, which ranks disagree, which expert id is out of range.
 #include <algorithm>
-#include <string>
+#include <optional>
 
 #include "gpu/cuda_alltoall.h"
+#include "model/alltoall/error.h"
 
 namespace a2asim::gpu {
 namespace {
 
-std::string number(std::int64_t value) { return std::to_string(value); }
-
-// The first field in which two ranks differ, in words.
-std::string difference(int rank, const GuardRecord& own, int peer, const GuardRecord& theirs) {
+// The first field in which two ranks differ.
+std::optional<AllToAllError> difference(int rank, const GuardRecord& own, int peer, const GuardRecord& theirs) {
   struct Field {
-    std::string name;
+    AllToAllField field;
+    int payload;
     std::int64_t own, theirs;
   };
   std::vector<Field> fields = {
-      {"runtime_max_tokens_per_rank", own.runtime_max_tokens_per_rank, theirs.runtime_max_tokens_per_rank},
-      {"max_num_tokens", own.max_num_tokens, theirs.max_num_tokens},
-      {"combine bytes per token", own.combine_bytes_per_token, theirs.combine_bytes_per_token}};
-  for (int p = 0; p < kMaxPayloads; ++p) {
+      {AllToAllField::runtime_max, -1, own.runtime_max_tokens_per_rank, theirs.runtime_max_tokens_per_rank},
+      {AllToAllField::max_num_tokens, -1, own.max_num_tokens, theirs.max_num_tokens},
+      {AllToAllField::combine_bytes, -1, own.combine_bytes_per_token, theirs.combine_bytes_per_token}};
+  for (int p = 0; p < kMaxPayloads; ++p)
     fields.push_back(
-        {"bytes per token of payload " + number(p), own.payload_bytes_per_token[p], theirs.payload_bytes_per_token[p]});
+        {AllToAllField::payload_bytes, p, own.payload_bytes_per_token[p], theirs.payload_bytes_per_token[p]});
+  for (const Field& one : fields) {
+    if (one.own == one.theirs) continue;
+    return AllToAllError{.kind = AllToAllErrorKind::differs,
+                         .field = one.field,
+                         .rank = rank,
+                         .peer = peer,
+                         .payload = one.payload,
+                         .own = one.own,
+                         .other = one.theirs};
   }
-  for (const Field& field : fields) {
-    if (field.own == field.theirs) continue;
-    return "rank " + number(rank) + " has " + field.name + " " + number(field.own) + ", rank " + number(peer) +
-           " has " + number(field.theirs);
-  }
-  return "";
+  return std::nullopt;
 }
 
 GuardRecord record_of(const RankArgs& rank) {
@@ -51,11 +55,10 @@ Result<void> CudaAllToAll::report(Device& device) {
   const bool bad_expert = state.bad_expert != kNoBadExpert;
   if (!timed_out && !bad_expert && state.peer_refused == 0 && state.guard_mismatch == 0) return {};
   if (timed_out) phase_ = Phase::broken;
-  Error error = timed_out    ? timeout_error(device, state)
-                : bad_expert ? bad_expert_error(device, state)
-                : state.guard_mismatch != 0
-                    ? guard_error(device, state)
-                    : Error{ErrorKind::runtime_error, "a peer found its own input unusable and sent nothing"};
+  Error error = timed_out                   ? timeout_error(device, state)
+                : bad_expert                ? bad_expert_error(device, state)
+                : state.guard_mismatch != 0 ? guard_error(device, state)
+                                            : fail({.kind = AllToAllErrorKind::peer_refused}).value();
   const DeviceState clean;
   const int cleared = cudaMemcpy(device.state.get(), &clean, sizeof(clean), cudaMemcpyHostToDevice);
   if (auto ok = cuda_result(cleared, "clearing the device state"); !ok) return ok;
@@ -63,7 +66,7 @@ Result<void> CudaAllToAll::report(Device& device) {
 }
 
 Error CudaAllToAll::timeout_error(const Device& device, const DeviceState& state) const {
-  std::string who;
+  std::vector<AllToAllError> waits;
   for (const std::size_t local : device.local) {
     const int rank = local_ranks_[local];
     const std::uint64_t missing = state.missing[rank];
@@ -74,21 +77,24 @@ Error CudaAllToAll::timeout_error(const Device& device, const DeviceState& state
     const auto read = cudaMemcpy(control.data(), slices_.slice(rank), control.size() * 4, cudaMemcpyDefault);
     if (auto ok = cuda_result(read, "reading flags"); !ok) return ok.error();
     const auto word = [&](std::int64_t offset, int index) {
-      return number(control[static_cast<std::size_t>(offset / 4 + index)]);
+      return std::int64_t{control[static_cast<std::size_t>(offset / 4 + index)]};
     };
     for (int peer = 0; peer < static_cast<int>(configs_.size()); ++peer) {
       if ((missing >> peer & 1) == 0) continue;
       const std::int64_t flags = state.in_combine != 0 ? at.combine_completion_flags : at.dispatch_completion_flags;
-      who += (who.empty() ? "rank " : "; rank ") + number(rank) + " waits for rank " + number(peer) + " (flag is " +
-             word(flags, peer) + ", expected " + word(at.flag_val, 0) + ")";
+      waits.push_back({.kind = AllToAllErrorKind::waits,
+                       .rank = rank,
+                       .peer = peer,
+                       .in_combine = state.in_combine != 0,
+                       .own = word(flags, peer),
+                       .other = word(at.flag_val, 0),
+                       .timeout_ms = timeout_.count()});
     }
   }
-  return {ErrorKind::runtime_error, std::string(state.in_combine != 0 ? "combine" : "dispatch") + " timed out after " +
-                                        number(timeout_.count()) + " ms: " + who};
+  return to_error(waits);
 }
 
 Error CudaAllToAll::guard_error(const Device& device, const DeviceState& state) const {
-  const std::string rule = "; every rank must use the same value (geometry guard)";
   for (const std::size_t local : device.local) {
     SliceHeader header;
     const int rank = local_ranks_[local];
@@ -104,8 +110,10 @@ Error CudaAllToAll::guard_error(const Device& device, const DeviceState& state) 
       for (int peer = 0; peer < static_cast<int>(configs_.size()); ++peer) {
         if ((config_of(local).active_rank_mask >> peer & 1) == 0) continue;
         const GuardRecord& theirs = (in_combine ? header.combine : header.dispatch)[peer];
-        const std::string found = difference(rank, record_of(own), peer, theirs);
-        if (!found.empty()) return {ErrorKind::runtime_error, (in_combine ? "combine: " : "dispatch: ") + found + rule};
+        auto found = difference(rank, record_of(own), peer, theirs);
+        if (!found) continue;
+        found->in_combine = in_combine;
+        return fail(*found).value();
       }
     }
   }
@@ -124,9 +132,13 @@ Error CudaAllToAll::bad_expert_error(const Device& device, const DeviceState& st
       return ok.error();
     }
   }
-  return {ErrorKind::runtime_error, "rank " + number(rank) + ": expert id " + number(expert) + " of token " +
-                                        number(token) + ", position " + number(position) + ", is not in 0.." +
-                                        number(configs_[static_cast<std::size_t>(rank)].num_experts - 1)};
+  return fail({.kind = AllToAllErrorKind::bad_expert,
+               .rank = rank,
+               .token = token,
+               .position = position,
+               .own = expert,
+               .other = configs_[static_cast<std::size_t>(rank)].num_experts - 1})
+      .value();
 }
 
 }  // namespace a2asim::gpu

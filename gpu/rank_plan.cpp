@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "model/alltoall/error.h"
 #include "model/alltoall/routing.h"
 
 namespace a2asim::gpu {
@@ -11,47 +12,29 @@ std::string number(std::int64_t value) { return std::to_string(value); }
 std::string of_rank(int rank) { return "rank " + number(rank) + ": "; }
 
 Result<void> check_runtime_max(const AllToAllConfig& config, int rank, std::int64_t runtime_max) {
-  if (runtime_max < 1) {
-    return fail(ErrorKind::runtime_error,
-                of_rank(rank) + "runtime_max_tokens_per_rank is " + number(runtime_max) + "; it must be at least 1");
-  }
-  if (runtime_max > config.max_num_tokens) {
-    return fail(ErrorKind::assertion_error, of_rank(rank) + "runtime_max_tokens_per_rank " + number(runtime_max) +
-                                                " is above max_num_tokens " + number(config.max_num_tokens));
-  }
-  return {};
+  if (runtime_max >= 1 && runtime_max <= config.max_num_tokens) return {};
+  const bool small = runtime_max < 1;
+  return fail({.kind = small ? AllToAllErrorKind::below_one : AllToAllErrorKind::over_cap,
+               .rank = rank,
+               .own = runtime_max,
+               .other = small ? 1 : config.max_num_tokens});
 }
 
 Result<void> check_sizes(const AllToAllConfig& config, int rank, const DispatchInput& input) {
   const std::int64_t tokens = input.local_num_tokens;
   if (tokens < 0 || tokens > input.runtime_max_tokens_per_rank) {
-    return fail(ErrorKind::runtime_error, of_rank(rank) + "local_num_tokens " + number(tokens) + " is not in 0.." +
-                                              number(input.runtime_max_tokens_per_rank) +
-                                              ", the runtime_max_tokens_per_rank of this call");
+    return fail({.kind = AllToAllErrorKind::rows_over_r,
+                 .rank = rank,
+                 .own = tokens,
+                 .other = input.runtime_max_tokens_per_rank});
   }
   if (tokens * config.top_k > config.max_num_tokens * config.max_top_k) {
-    return fail(ErrorKind::runtime_error, of_rank(rank) + "the top-k tables hold " +
-                                              number(config.max_num_tokens * config.max_top_k) + " entries, " +
-                                              number(tokens * config.top_k) + " are needed; raise max_num_tokens");
+    return fail({.kind = AllToAllErrorKind::tables_full,
+                 .rank = rank,
+                 .own = tokens * config.top_k,
+                 .other = config.max_num_tokens * config.max_top_k});
   }
-  if (static_cast<std::int64_t>(input.token_selected_experts.size()) != tokens * config.top_k) {
-    return fail(ErrorKind::bad_input, of_rank(rank) + "token_selected_experts has " +
-                                          number(static_cast<std::int64_t>(input.token_selected_experts.size())) +
-                                          " entries, local_num_tokens x top_k is " + number(tokens * config.top_k));
-  }
-  if (input.payloads.size() != config.payload_bytes_per_token.size()) {
-    return fail(ErrorKind::bad_input,
-                of_rank(rank) + number(static_cast<std::int64_t>(input.payloads.size())) + " payloads are given, " +
-                    number(static_cast<std::int64_t>(config.payload_bytes_per_token.size())) + " are configured");
-  }
-  for (std::size_t p = 0; p < input.payloads.size(); ++p) {
-    const auto given = static_cast<std::int64_t>(input.payloads[p].size());
-    if (given == tokens * config.payload_bytes_per_token[p]) continue;
-    return fail(ErrorKind::bad_input, of_rank(rank) + "payload " + number(static_cast<std::int64_t>(p)) + " has " +
-                                          number(given) + " bytes, local_num_tokens x bytes per token is " +
-                                          number(tokens * config.payload_bytes_per_token[p]));
-  }
-  return {};
+  return check_spans(config, rank, input, true);
 }
 
 // The kernels, like FlashInfer's, move a payload in the widest vectors that divide its row; FlashInfer faults where the
@@ -62,10 +45,11 @@ Result<void> check_alignment(const AllToAllConfig& config, int rank, std::int64_
     const std::int64_t bytes = config.payload_bytes_per_token[p];
     const std::int64_t region = receive_region(config.layout(), config.ep_size, runtime_max, bytes_before);
     if (region % vector_width_bytes(bytes) != 0) {
-      return fail(ErrorKind::runtime_error,
-                  of_rank(rank) + "payload " + number(static_cast<std::int64_t>(p)) + " would start at byte " +
-                      number(region) + ", which is not a multiple of its vector of " +
-                      number(vector_width_bytes(bytes)) + " bytes; put payloads with wider rows first");
+      return fail({.kind = AllToAllErrorKind::misaligned,
+                   .rank = rank,
+                   .payload = static_cast<int>(p),
+                   .own = region,
+                   .other = vector_width_bytes(bytes)});
     }
     bytes_before += bytes;
   }
@@ -76,10 +60,12 @@ Result<void> check_experts(const AllToAllConfig& config, int rank, std::span<con
   for (std::size_t i = 0; i < experts.size(); ++i) {
     if (experts[i] >= 0 && experts[i] < config.num_experts) continue;
     const auto top_k = static_cast<std::size_t>(config.top_k);
-    return fail(ErrorKind::runtime_error, of_rank(rank) + "expert id " + number(experts[i]) + " of token " +
-                                              number(static_cast<std::int64_t>(i / top_k)) + ", position " +
-                                              number(static_cast<std::int64_t>(i % top_k)) + ", is not in 0.." +
-                                              number(config.num_experts - 1));
+    return fail({.kind = AllToAllErrorKind::bad_expert,
+                 .rank = rank,
+                 .token = static_cast<std::int64_t>(i / top_k),
+                 .position = static_cast<std::int64_t>(i % top_k),
+                 .own = experts[i],
+                 .other = config.num_experts - 1});
   }
   return {};
 }

@@ -49,6 +49,26 @@ struct Hello {
   std::int32_t rank = 0, size = 0;
 };
 
+// The kind, the number of facts, the facts, the message.
+std::string pack_error(const Error& error) {
+  const std::uint64_t head[] = {static_cast<std::uint64_t>(error.kind), error.facts.size()};
+  return std::string(reinterpret_cast<const char*>(head), sizeof head) +
+         std::string(reinterpret_cast<const char*>(error.facts.data()), error.facts.size() * sizeof(ErrorFact)) +
+         error.message;
+}
+
+Error unpack_error(const std::string& text) {
+  std::uint64_t head[2] = {};
+  if (text.size() < sizeof head) return {ErrorKind::runtime_error, "a process sent an error that cannot be read"};
+  std::memcpy(head, text.data(), sizeof head);
+  const std::uint64_t most = (text.size() - sizeof head) / sizeof(ErrorFact);
+  Error error{static_cast<ErrorKind>(head[0]), "", std::vector<ErrorFact>(std::min(head[1], most))};
+  const std::size_t bytes = error.facts.size() * sizeof(ErrorFact);
+  std::memcpy(error.facts.data(), text.data() + sizeof head, bytes);
+  error.message = text.substr(sizeof head + bytes);
+  return error;
+}
+
 }  // namespace
 
 struct ProcessGroup::Frame {
@@ -261,16 +281,16 @@ Result<void> ProcessGroup::barrier() {
 }
 
 Result<void> ProcessGroup::agree(const Result<void>& own) {
-  const auto all = all_gather(own ? "" : std::string(1, static_cast<char>(own.error().kind)) + own.error().message);
+  const auto all = all_gather(own ? "" : pack_error(own.error()));
   if (!all) return tl::unexpected(own ? all.error() : own.error());
   std::vector<std::string> distinct;
   for (const std::string& one : *all) {
     if (!one.empty() && std::find(distinct.begin(), distinct.end(), one) == distinct.end()) distinct.push_back(one);
   }
   if (distinct.empty()) return {};
-  std::string message;
-  for (const std::string& one : distinct) message += (message.empty() ? "" : "; ") + one.substr(1);
-  return fail(static_cast<ErrorKind>(distinct[0][0]), std::move(message));
+  Error joined = unpack_error(distinct[0]);
+  for (std::size_t i = 1; i < distinct.size(); ++i) append(joined, unpack_error(distinct[i]));
+  return tl::unexpected(std::move(joined));
 }
 
 }  // namespace a2asim::gpu

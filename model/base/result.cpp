@@ -26,4 +26,9 @@ std::string_view name(ErrorKind kind) {
   return "unknown";
 }
 
+void append(Error& error, const Error& more) {
+  error.message += "; " + more.message;
+  error.facts.insert(error.facts.end(), more.facts.begin(), more.facts.end());
+}
+
 }  // namespace a2asim

@@ -4,9 +4,12 @@
 // "error" can be compared and a verdict can say what a person would have read in the log.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>  // std::expected is C++23; gcc 12 has none
+#include <vector>
 
 namespace a2asim {
 
@@ -26,11 +29,18 @@ enum class ErrorKind {
 // "AssertionError", "ValueError", ..; "parse" and "bad input" for the last two.
 std::string_view name(ErrorKind kind);
 
+// What an error says as numbers, for who compares it; the room that raises it knows them (model/alltoall/error.h).
+using ErrorFact = std::array<std::int64_t, 11>;
+
 struct Error {
   ErrorKind kind = ErrorKind::bad_input;
-  std::string message;  // one line; for bad_input: what, where, and how to mend it
+  std::string message;                // one line; for bad_input: what, where, and how to mend it
+  std::vector<ErrorFact> facts = {};  // often none: the words are all there is
   bool operator==(const Error&) const = default;
 };
+
+// Both are to be said: the words one after the other, all facts.
+void append(Error& error, const Error& more);
 
 template <class T>
 using Result = tl::expected<T, Error>;

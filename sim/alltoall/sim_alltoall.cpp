@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "model/alltoall/error.h"
 #include "model/alltoall/routing.h"
 
 namespace a2asim {
@@ -171,7 +172,7 @@ Result<void> SimAllToAll::exchange_flags(Operation operation, std::int64_t Works
       if (is_active(rank, d)) counters(d, rank.at.*flags)[r] = value;
     }
   }
-  std::string waits;
+  std::vector<AllToAllError> waits;
   for (int r = 0; r < ep_size_; ++r) {
     if (!takes_part(r)) continue;
     const Rank& rank = rank_at(r);
@@ -186,15 +187,17 @@ Result<void> SimAllToAll::exchange_flags(Operation operation, std::int64_t Works
       missing.limit = value;
       missing.subject = "completion flag";
       log_.add(std::move(missing));
-      if (waits.size() < 200) {
-        waits += fmt::format("{}rank {} waits for rank {} (flag {}, has {})", waits.empty() ? "" : ", ", r, peer, value,
-                             seen[peer]);
-      }
+      waits.push_back({.kind = AllToAllErrorKind::waits,
+                       .rank = r,
+                       .peer = peer,
+                       .in_combine = operation == Operation::combine,
+                       .own = seen[peer],
+                       .other = value});
     }
   }
   A2ASIM_INVARIANT(memory_.guards_intact(), "guard bytes of a slice were overwritten");
   if (waits.empty()) return {};
-  stuck_ = Error{ErrorKind::runtime_error, fmt::format("{}: {}", name(operation), waits)};
+  stuck_ = to_error(waits);
   return tl::unexpected(*stuck_);
 }
 

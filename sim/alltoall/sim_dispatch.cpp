@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "model/alltoall/error.h"
 #include "model/alltoall/routing.h"
 #include "sim/alltoall/sim_alltoall.h"
 
@@ -29,23 +30,7 @@ Result<void> SimAllToAll::check_inputs(std::span<const DispatchInput> inputs) co
                               input.local_num_tokens, input.runtime_max_tokens_per_rank, kMaxTokens));
     }
     if (!has_rows()) continue;
-    if (static_cast<std::int64_t>(input.token_selected_experts.size()) != input.local_num_tokens * config.top_k) {
-      return fail(ErrorKind::bad_input,
-                  fmt::format("dispatch: rank {} gives {} expert ids; give {} tokens x top_k {}", r,
-                              input.token_selected_experts.size(), input.local_num_tokens, config.top_k));
-    }
-    if (!is_numeric()) continue;
-    if (input.payloads.size() != config.payload_bytes_per_token.size()) {
-      return fail(ErrorKind::bad_input, fmt::format("dispatch: rank {} gives {} payloads; its config has {}", r,
-                                                    input.payloads.size(), config.payload_bytes_per_token.size()));
-    }
-    for (std::size_t p = 0; p < input.payloads.size(); ++p) {
-      const std::int64_t wanted = input.local_num_tokens * config.payload_bytes_per_token[p];
-      if (static_cast<std::int64_t>(input.payloads[p].size()) != wanted) {
-        return fail(ErrorKind::bad_input, fmt::format("dispatch: rank {}, payload {} has {} bytes; give {}", r, p,
-                                                      input.payloads[p].size(), wanted));
-      }
-    }
+    if (auto ok = check_spans(config, static_cast<int>(r), input, is_numeric()); !ok) return ok;
   }
   return {};
 }
@@ -192,7 +177,8 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
   // By destination and slot; one more than there can be, and an odd number of cache lines apart, because lists that
   // begin at one cache set push each other out.
   const std::int64_t stride = ((rank.tokens / 16 + 1) | 1) * 16;
-  if (std::ssize(routed_tokens_) < ep_size_ * stride) routed_tokens_.resize(static_cast<std::size_t>(ep_size_ * stride));
+  if (std::ssize(routed_tokens_) < ep_size_ * stride)
+    routed_tokens_.resize(static_cast<std::size_t>(ep_size_ * stride));
   for (int d = 0; d < ep_size_; ++d) tokens[static_cast<std::size_t>(d)] = routed_tokens_.data() + d * stride;
   const auto num_experts = static_cast<std::uint32_t>(rank.config.num_experts);
   const std::int8_t* rank_of_expert = rank.rank_of_expert.data();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "model/alltoall/error.h"
 #include "model/alltoall/routing.h"
 #include "sim/scenario/scenario_reader.h"
 #include "sim/alltoall/sim_alltoall.h"
@@ -78,42 +79,50 @@ class StandIn final : public Device, public AllToAll {
       const std::int64_t runtime_max = input.runtime_max_tokens_per_rank;
       if (flaw_ == Flaw::no_refusal) continue;
       if (runtime_max > cap)
-        return fail(ErrorKind::assertion_error, fmt::format("rank {}: R {} cap {}", rank, runtime_max, cap));
+        return fail({.kind = AllToAllErrorKind::over_cap, .rank = rank, .own = runtime_max, .other = cap});
       if (input.local_num_tokens > runtime_max)
-        return fail(ErrorKind::runtime_error,
-                    fmt::format("rank {}: {} rows, R {}", rank, input.local_num_tokens, runtime_max));
+        return fail({.kind = AllToAllErrorKind::rows_over_r,
+                     .rank = rank,
+                     .own = input.local_num_tokens,
+                     .other = runtime_max});
     }
     if (request_.local_ranks.empty()) return request_.guard && flaw_ != Flaw::no_guard ? guard(inputs) : Result<void>{};
     return flaw_ == Flaw::no_timeout ? Result<void>{} : time_out();
   }
   Result<void> guard(const std::vector<DispatchInput>& inputs) {
-    const auto compare = [&](std::size_t r, const char* what, std::int64_t own, std::int64_t first) -> Result<void> {
+    const auto compare = [&](std::size_t r, AllToAllField field, std::int64_t own, std::int64_t first,
+                             int payload = -1) -> Result<void> {
       if (own == first) return {};
-      return fail(ErrorKind::runtime_error,
-                  fmt::format("rank 0 has {} {}, rank {} has {}; guard", what, first, r, own));
+      return fail({.kind = AllToAllErrorKind::differs,
+                   .field = field,
+                   .rank = 0,
+                   .peer = static_cast<int>(r),
+                   .payload = payload,
+                   .own = first,
+                   .other = own});
     };
     for (std::size_t r = 1; r < inputs.size(); ++r) {
       const AllToAllConfig &own = request_.configs[r], &first = request_.configs[0];
       if ((own.active_rank_mask >> r & 1) == 0) continue;
-      auto ok = compare(r, "runtime_max_tokens_per_rank", inputs[r].runtime_max_tokens_per_rank,
+      auto ok = compare(r, AllToAllField::runtime_max, inputs[r].runtime_max_tokens_per_rank,
                         inputs[0].runtime_max_tokens_per_rank);
-      if (ok) ok = compare(r, "max_num_tokens", own.max_num_tokens, first.max_num_tokens);
+      if (ok) ok = compare(r, AllToAllField::max_num_tokens, own.max_num_tokens, first.max_num_tokens);
       if (ok)
-        ok = compare(r, "bytes per token of payload 0", own.payload_bytes_per_token[0],
-                     first.payload_bytes_per_token[0]);
+        ok = compare(r, AllToAllField::payload_bytes, own.payload_bytes_per_token[0], first.payload_bytes_per_token[0],
+                     0);
       if (!ok) return ok;
     }
     return {};
   }
   Result<void> time_out() {
-    std::string who;
+    std::vector<AllToAllError> waits;
     for (const int rank : local_) {
       for (int peer = 0; peer < request_.configs[0].ep_size; ++peer) {
         if (std::ranges::find(local_, peer) == local_.end())
-          who += fmt::format("rank {} waits for rank {} (flag); ", rank, peer);
+          waits.push_back({.kind = AllToAllErrorKind::waits, .rank = rank, .peer = peer});
       }
     }
-    return who.empty() ? Result<void>{} : fail(ErrorKind::runtime_error, who);
+    return waits.empty() ? Result<void>{} : tl::unexpected(to_error(waits));
   }
 
   DeviceRequest request_;

@@ -1,4 +1,5 @@
 // The CUDA all-to-all against the host reference: whole slices byte for byte after every call, outputs bit for bit.
+#include "model/alltoall/error.h"
 #include "gpu_world.h"
 
 namespace a2asim::test {
@@ -135,6 +136,12 @@ TEST_CASE("ranks that disagree, guard on: an error that names both") {
   const auto refused = world.device().dispatch(views);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().message.find("rank 0 has runtime_max_tokens_per_rank 8, rank 2 has 16") != std::string::npos);
+  CHECK(all_to_all_errors(refused.error()) == std::vector<AllToAllError>{{.kind = AllToAllErrorKind::differs,
+                                                                          .field = AllToAllField::runtime_max,
+                                                                          .rank = 0,
+                                                                          .peer = 2,
+                                                                          .own = 8,
+                                                                          .other = 16}});
   // The rounds stayed in step: the next, agreeing one works.
   for (DispatchInput& view : views) view.runtime_max_tokens_per_rank = 8;
   World::ok(world.device().dispatch(views));
@@ -203,6 +210,10 @@ TEST_CASE("a missing rank ends the wait, and the device stays usable") {
   CHECK(late.error().message.find("dispatch timed out after 200 ms: rank 0 waits for rank 2 (flag is 0, expected 1); "
                                   "rank 1 waits for rank 2 (flag is 0, expected 1); rank 3 waits for rank 2") !=
         std::string::npos);
+  const std::vector<AllToAllError> waits = all_to_all_errors(late.error());
+  REQUIRE(waits.size() == 3);
+  CHECK(waits[1] ==
+        AllToAllError{.kind = AllToAllErrorKind::waits, .rank = 1, .peer = 2, .own = 0, .other = 1, .timeout_ms = 200});
   CHECK_FALSE((*made)->dispatch(views).has_value());
   run_rounds(config, 14, 1);
 

@@ -2,6 +2,7 @@
 #include "gpu/group/process_group.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -75,6 +76,17 @@ TEST_CASE("group: a failure of one is everybody's, and they stay in step") {
   for (const std::string& one : said) CHECK(one == "one; two|AssertionError|alike|fine");
 }
 
+TEST_CASE("group: what a failure says in numbers reaches everybody") {
+  const auto said = run({0, 1}, 2, milliseconds(10'000), [](ProcessGroup& group) {
+    const Error own{ErrorKind::runtime_error, "late", {ErrorFact{group.rank(), 7}, ErrorFact{group.rank(), -1}}};
+    const auto all = group.agree(tl::unexpected(own));
+    std::string seen = all ? "" : all.error().message;
+    for (const ErrorFact& fact : all.error().facts) seen += fmt::format("|{} {}", fact[0], fact[1]);
+    return seen;
+  });
+  for (const std::string& one : said) CHECK(one == "late; late|0 7|0 -1|1 7|1 -1");
+}
+
 TEST_CASE("group: who does not come is named by all who did, within the limit") {
   const auto start = std::chrono::steady_clock::now();
   const auto said = run({0, 2}, 4, milliseconds(2'000), [](ProcessGroup&) { return std::string("joined"); });
@@ -123,7 +135,8 @@ TEST_CASE("group: other sizes and numbers that exist twice are told apart") {
     const auto group = ProcessGroup::join(place(1, 3, port), milliseconds(5'000));
     other = group ? "joined" : group.error().message;
   });
-  const auto said = run({0}, 2, milliseconds(5'000), [](ProcessGroup&) { return std::string("joined"); }, port);
+  const auto said = run(
+      {0}, 2, milliseconds(5'000), [](ProcessGroup&) { return std::string("joined"); }, port);
   stranger.join();
   CHECK(has(said[0], "process 0 was started as 0 of 2, another as 1 of 3"));
   CHECK(other == said[0].substr(6));
@@ -140,7 +153,8 @@ TEST_CASE("group: a connection that does not introduce itself is dropped") {
     if (stray) stray->send_all("GET / HTTP/1.0\r\n\r\nand so on, as long as a greeting", 50, deadline);
     std::this_thread::sleep_for(milliseconds(50));
   });
-  const auto said = run({0, 1}, 2, milliseconds(8'000), [](ProcessGroup&) { return std::string("joined"); }, port);
+  const auto said = run(
+      {0, 1}, 2, milliseconds(8'000), [](ProcessGroup&) { return std::string("joined"); }, port);
   scanner.join();
   for (const std::string& one : said) CHECK(one == "joined");
 }
@@ -166,7 +180,8 @@ TEST_CASE("group: a stranger does not decide how much memory a greeting takes") 
     dropped = stray->receive_all(&byte, 1, deadline);
     const auto group = ProcessGroup::join(place(1, 2, port), milliseconds(20'000));
   });
-  const auto said = run({0}, 2, milliseconds(20'000), [](ProcessGroup&) { return std::string("joined"); }, port);
+  const auto said = run(
+      {0}, 2, milliseconds(20'000), [](ProcessGroup&) { return std::string("joined"); }, port);
   stranger.join();
   CHECK(dropped == Socket::End::left);
   CHECK(said[0] == "joined");

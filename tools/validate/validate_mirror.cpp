@@ -7,7 +7,7 @@
 
 #include "sim/alltoall/batch_data.h"
 #include "sim/alltoall/judge.h"
-#include "tools/validate/validate_words.h"
+#include "tools/validate/validate_expected.h"
 
 namespace a2asim {
 namespace {
@@ -290,7 +290,7 @@ void ValidationMirror::check_verdict(const MirroredLayer& layer, Verdict seen) {
 void ValidationMirror::check_guard(const MirroredLayer& layer) {
   const Inputs inputs(layer, all_ranks(layer));
   const auto ran = is_graph_ ? run_graph(layer, inputs.all()) : device_->all_to_all().dispatch(inputs.all());
-  const bool named = !ran && names_disagreement(ran.error().message, layer);
+  const bool named = !ran && names_disagreement(ran.error(), layer);
   add(CheckKind::guard, named, layer,
       ran ? "ranks disagree and no error came"
           : (named ? "" : "the error names no two ranks that differ: ") + ran.error().message);
@@ -311,13 +311,13 @@ void ValidationMirror::check_refusal(const MirroredLayer& layer, std::uint64_t r
   const auto before = slices();
   const Inputs inputs(layer, ranks);
   const auto ran = device->all_to_all().dispatch(inputs.all());
-  const bool named = !ran && names_refusal(ran.error().message, *refusal);
+  const bool named = !ran && names(ran.error(), *refusal);
   const bool untouched = slices() == before;
   add(CheckKind::refusal, named && untouched, layer,
-      ran          ? fmt::format("rank {}: {}, and the device ran it", refusal->rank, refusal->why)
+      ran          ? to_error(std::span(&*refusal, 1)).message + ", and the device ran it"
       : !untouched ? "bytes were written before the refusal: " + ran.error().message
                    : (named ? "" : "the error names other ranks or numbers: ") + ran.error().message);
-  if (refusal->is_misaligned) return;  // no healthy round is possible with these payloads
+  if (refusal->kind == AllToAllErrorKind::misaligned) return;  // no healthy round is possible with these payloads
   check_recovery(layer);
 }
 
@@ -326,7 +326,7 @@ void ValidationMirror::check_missing(const MirroredLayer& layer) {
   if (device == nullptr) return;
   const Inputs inputs(layer, layer.outcome.taking_part);
   const auto ran = device->all_to_all().dispatch(inputs.all());
-  const std::string unsaid = ran ? "" : unnamed_wait(ran.error().message, layer);
+  const std::string unsaid = ran ? "" : unnamed_wait(ran.error(), layer);
   add(CheckKind::missing, !ran && unsaid.empty(), layer,
       ran              ? "ranks are missing, and dispatch came back without an error"
       : unsaid.empty() ? ran.error().message

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "model/alltoall/error.h"
 #include "sim/cluster/cluster_mirror.h"
 
 namespace a2asim {
@@ -16,22 +17,17 @@ std::vector<int> ranks_in(std::uint64_t mask);
 // Ranks that would use different sizes in this layer.
 bool disagrees(const MirroredLayer& layer);
 
-// Input that the device has to refuse before any write: the first such rank of `ranks`, and the numbers to be named.
-struct Refusal {
-  int rank = 0;
-  std::string why;
-  std::vector<std::int64_t> numbers;
-  bool is_misaligned = false;
-};
-std::optional<Refusal> expected_refusal(const MirroredLayer& layer, std::uint64_t ranks);
+// What the device has to refuse before any write: the input of the first such rank of `ranks`.
+std::optional<AllToAllError> expected_refusal(const MirroredLayer& layer, std::uint64_t ranks);
 // A payload's receive region is off the boundary of the widest vectors that divide its rows; FlashInfer faults there.
-std::optional<std::vector<std::int64_t>> misaligned(const AllToAllConfig& config, std::int64_t runtime_max);
+std::optional<AllToAllError> misaligned(const AllToAllConfig& config, std::int64_t runtime_max);
 
-bool names_refusal(const std::string& message, const Refusal& refusal);
+// Is this among what the error says?
+bool names(const Error& error, const AllToAllError& expected);
 // Two ranks that really differ, with both values.
-bool names_disagreement(const std::string& message, const MirroredLayer& layer);
+bool names_disagreement(const Error& error, const MirroredLayer& layer);
 // Every rank that calls waits for every rank that does not. Empty, or what is not said.
-std::string unnamed_wait(const std::string& message, const MirroredLayer& layer);
+std::string unnamed_wait(const Error& error, const MirroredLayer& layer);
 
 // "receive counter of rank 2", "payload 1, rank 0, slot 3, byte 5", ..: by this rank's own configuration and R.
 std::string place_in_slice(const AllToAllConfig& config, std::int64_t runtime_max, std::int64_t at_bytes);

@@ -1,44 +1,10 @@
-#include "tools/validate/validate_words.h"
+#include "tools/validate/validate_expected.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace a2asim {
-namespace {
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-// The number, not digits of a longer one.
-bool names_number(const std::string& text, std::int64_t number) {
-  const std::string digits = std::to_string(number);
-  for (std::size_t at = text.find(digits); at != std::string::npos; at = text.find(digits, at + 1)) {
-    const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
-    if (!(at > 0 && is_digit(at - 1)) && !is_digit(at + digits.size())) return true;
-  }
-  return false;
-}
-
-struct Sizes {
-  std::string what;
-  std::vector<std::int64_t> of_rank;
-};
-
-std::vector<Sizes> sizes(const MirroredLayer& layer) {
-  std::vector<Sizes> all = {{"runtime_max_tokens_per_rank", {}}, {"max_num_tokens", {}}};
-  for (std::size_t p = 0; p < layer.configs[0].payload_bytes_per_token.size(); ++p)
-    all.push_back({fmt::format("bytes per token of payload {}", p), {}});
-  for (std::size_t r = 0; r < layer.configs.size(); ++r) {
-    all[0].of_rank.push_back(layer.inputs[r].runtime_max_tokens_per_rank);
-    all[1].of_rank.push_back(layer.configs[r].max_num_tokens);
-    for (std::size_t p = 2; p < all.size(); ++p)
-      all[p].of_rank.push_back(layer.configs[r].payload_bytes_per_token[p - 2]);
-  }
-  return all;
-}
-
-}  // namespace
-
 std::vector<int> ranks_in(std::uint64_t mask) {
   std::vector<int> ranks;
   for (int r = 0; r < kMaxRanks; ++r)
@@ -50,62 +16,79 @@ bool disagrees(const MirroredLayer& layer) {
   return !layer.outcome.geometry.same_r || !layer.outcome.geometry.same_layout;
 }
 
-std::optional<std::vector<std::int64_t>> misaligned(const AllToAllConfig& config, std::int64_t runtime_max) {
+std::optional<AllToAllError> misaligned(const AllToAllConfig& config, std::int64_t runtime_max) {
   std::int64_t before = 0;
+  int payload = 0;
   for (const std::int64_t bytes : config.payload_bytes_per_token) {
     std::int64_t width = 16;
     while (bytes % width != 0) width /= 2;
     const std::int64_t region = receive_region(config.layout(), config.ep_size, runtime_max, before);
-    if (region % width != 0) return std::vector<std::int64_t>{region, width};
+    if (region % width != 0)
+      return AllToAllError{.kind = AllToAllErrorKind::misaligned, .payload = payload, .own = region, .other = width};
     before += bytes;
+    ++payload;
   }
   return std::nullopt;
 }
 
-std::optional<Refusal> expected_refusal(const MirroredLayer& layer, std::uint64_t ranks) {
+std::optional<AllToAllError> expected_refusal(const MirroredLayer& layer, std::uint64_t ranks) {
+  using Kind = AllToAllErrorKind;
   for (const int r : ranks_in(ranks)) {
     const auto at = static_cast<std::size_t>(r);
     const AllToAllConfig& config = layer.configs[at];
     const std::int64_t rows = layer.inputs[at].local_num_tokens;
     const std::int64_t runtime_max = layer.inputs[at].runtime_max_tokens_per_rank;
     const std::int64_t held = config.max_num_tokens * config.max_top_k;
-    if (runtime_max > config.max_num_tokens)
-      return Refusal{r, "R is above the cap", {runtime_max, config.max_num_tokens}, false};
-    if (rows > runtime_max) return Refusal{r, "more rows than R", {rows, runtime_max}, false};
-    if (rows * config.top_k > held)
-      return Refusal{r, "more rows than the top-k tables hold", {rows * config.top_k, held}, false};
-    if (const auto where = misaligned(config, runtime_max)) return Refusal{r, "a misaligned payload", *where, true};
+    const auto refuses = [&](Kind kind, std::int64_t own, std::int64_t other) {
+      return AllToAllError{.kind = kind, .rank = r, .own = own, .other = other};
+    };
+    if (runtime_max > config.max_num_tokens) return refuses(Kind::over_cap, runtime_max, config.max_num_tokens);
+    if (rows > runtime_max) return refuses(Kind::rows_over_r, rows, runtime_max);
+    if (rows * config.top_k > held) return refuses(Kind::tables_full, rows * config.top_k, held);
+    if (auto where = misaligned(config, runtime_max)) {
+      where->rank = r;
+      return where;
+    }
   }
   return std::nullopt;
 }
 
-bool names_refusal(const std::string& message, const Refusal& refusal) {
-  return contains(message, fmt::format("rank {}: ", refusal.rank)) &&
-         std::ranges::all_of(refusal.numbers, [&](std::int64_t number) { return names_number(message, number); });
+bool names(const Error& error, const AllToAllError& expected) {
+  const std::vector<AllToAllError> said = all_to_all_errors(error);
+  return std::ranges::find(said, expected) != said.end();
 }
 
-bool names_disagreement(const std::string& message, const MirroredLayer& layer) {
-  const std::vector<int> ranks = ranks_in(layer.outcome.taking_part);
-  for (const Sizes& size : sizes(layer)) {
-    for (const int a : ranks) {
-      for (const int b : ranks) {
-        const std::int64_t own = size.of_rank[static_cast<std::size_t>(a)];
-        const std::int64_t theirs = size.of_rank[static_cast<std::size_t>(b)];
-        if (own != theirs &&
-            contains(message, fmt::format("rank {} has {} {}, rank {} has {};", a, size.what, own, b, theirs)))
-          return true;
-      }
+bool names_disagreement(const Error& error, const MirroredLayer& layer) {
+  const auto value = [&](const AllToAllError& said, int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const AllToAllConfig& config = layer.configs[at];
+    switch (said.field) {
+      case AllToAllField::runtime_max:
+        return layer.inputs[at].runtime_max_tokens_per_rank;
+      case AllToAllField::max_num_tokens:
+        return config.max_num_tokens;
+      case AllToAllField::payload_bytes:
+        return config.payload_bytes_per_token.at(static_cast<std::size_t>(said.payload));
+      default:
+        return std::int64_t{-1};
     }
-  }
-  return false;
+  };
+  return std::ranges::any_of(all_to_all_errors(error), [&](const AllToAllError& said) {
+    return said.kind == AllToAllErrorKind::differs && has_rank(layer.outcome.taking_part, said.rank) &&
+           has_rank(layer.outcome.taking_part, said.peer) && said.own != said.other && said.own >= 0 &&
+           said.own == value(said, said.rank) && said.other == value(said, said.peer);
+  });
 }
 
-std::string unnamed_wait(const std::string& message, const MirroredLayer& layer) {
+std::string unnamed_wait(const Error& error, const MirroredLayer& layer) {
+  const std::vector<AllToAllError> said = all_to_all_errors(error);
   const std::uint64_t missing = layer.outcome.group & ~layer.outcome.taking_part;
   for (const int rank : ranks_in(layer.outcome.taking_part)) {
     for (const int peer : ranks_in(missing)) {
-      const std::string wanted = fmt::format("rank {} waits for rank {} ", rank, peer);
-      if (!contains(message, wanted)) return wanted;
+      const bool named = std::ranges::any_of(said, [&](const AllToAllError& one) {
+        return one.kind == AllToAllErrorKind::waits && one.rank == rank && one.peer == peer;
+      });
+      if (!named) return fmt::format("rank {} waits for rank {}", rank, peer);
     }
   }
   return {};
