@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/base/words.h"
 #include "model/engines/sglang/cap_variable.h"
 #include "model/check/capacity_mend.h"
 #include "model/check/check_explain.h"

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "model/base/words.h"
+
 namespace a2asim {
 namespace {
 
@@ -11,9 +13,11 @@ using What = ArgparseProblem::What;
 using Unexpected = tl::unexpected<ArgparseProblem>;
 
 // argparse adds -h and --help by itself, before every other option.
-constexpr Flag kHelp = {
-    "-h --help", "help", FlagType::none, FlagAction::deprecated, FlagNargs::zero, "\"==SUPPRESS==\"", "null", false,
-    "",          {}};
+constexpr Flag kHelp = {.option_strings = "-h --help",
+                        .dest = "help",
+                        .action = FlagAction::deprecated,
+                        .nargs = FlagNargs::zero,
+                        .default_json = "\"==SUPPRESS==\""};
 
 // What one word of the command line is.
 struct Word {
@@ -246,12 +250,6 @@ class Parser {
   ParsedNamespace result_;
 };
 
-template <ServerArgsVersion version>
-const OptionSet& built_option_set() {
-  static const OptionSet options(flags_of(version));
-  return options;
-}
-
 }  // namespace
 
 OptionSet::OptionSet(std::vector<const Flag*> flags) : flags_(std::move(flags)) {
@@ -267,14 +265,6 @@ OptionSet::OptionSet(std::vector<const Flag*> flags) : flags_(std::move(flags)) 
 const Flag* OptionSet::find(std::string_view string) const {
   const auto found = exact_.find(string);
   return found == exact_.end() ? nullptr : found->second;
-}
-
-const OptionSet& option_set(ServerArgsVersion version) {
-  using enum ServerArgsVersion;  // each is built when it is first asked for
-  constexpr const OptionSet& (*kSets[])() = {built_option_set<jan>,       built_option_set<june>,
-                                             built_option_set<june29461>, built_option_set<july>,
-                                             built_option_set<main>,      built_option_set<newest>};
-  return kSets[static_cast<std::size_t>(version)]();
 }
 
 tl::expected<ParsedNamespace, ArgparseProblem> parse_known_args(const OptionSet& options,

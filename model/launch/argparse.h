@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "model/engines/sglang/options/flag_table.h"
+#include "model/launch/flag.h"
 
 namespace a2asim {
 
@@ -79,9 +79,6 @@ class OptionSet {
   std::map<std::string_view, const Flag*> exact_;
   std::map<std::string_view, Value> defaults_;
 };
-
-// The options of one version of SGLang.
-const OptionSet& option_set(ServerArgsVersion version);
 
 // Asked about a value that argparse refuses: true leaves its option out and goes on, as no argparse would.
 using Excuse = std::function<bool(const Flag& flag, const ArgparseProblem& problem)>;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "model/launch/argparse.h"
+#include "model/base/words.h"
 #include "model/launch/environment.h"
 
 namespace a2asim {

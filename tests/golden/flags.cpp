@@ -1,5 +1,7 @@
 // flags.jsonl: one row per option that a version of SGLang registers.
-#include "model/engines/sglang/options/flag_table.h"
+#include "model/base/words.h"
+#include "model/engines/sglang/options/option_list.h"
+#include "tests/golden/generation_of_row.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {
@@ -44,11 +46,9 @@ json describe(const Flag& flag) {
 
 json answer_flags(Fields& in, const json&) {
   const auto variant = in.get<std::string>("variant");
-  const auto version = find_server_args_version(variant);
-  if (!version) return {{"error", "no version " + variant}};
   std::string strings;
   for (const json& string : in.at("flags")) strings += (strings.empty() ? "" : " ") + string.get<std::string>();
-  for (const Flag* flag : flags_of(*version))
+  for (const Flag* flag : option_set(generation_of_row(variant).options).flags())
     if (flag->option_strings == strings) return {{"out", describe(*flag)}};
   return {{"error", variant + " has no option " + strings}};
 }

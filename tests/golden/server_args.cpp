@@ -25,7 +25,7 @@ json field(const ServerArgs& args, std::string_view dest) {
 }
 
 // What the table records of a version's ServerArgs.
-std::vector<std::string_view> recorded_fields(ServerArgsVersion version) {
+std::vector<std::string_view> recorded_fields(const Generation& version) {
   std::vector<std::string_view> fields = {"tp_size",
                                           "dp_size",
                                           "ep_size",
@@ -58,7 +58,7 @@ std::vector<std::string_view> recorded_fields(ServerArgsVersion version) {
       "cuda_graph_max_bs_decode",   "cuda_graph_bs_decode", "cuda_graph_backend_decode",
       "cuda_graph_backend_prefill", "attn_cp_size",         "moe_dp_size",
       "disable_attn_tp_gather"};
-  const auto& more = version == ServerArgsVersion::jan ? january : later;
+  const auto& more = &version == &generations().front() ? january : later;
   fields.insert(fields.end(), more.begin(), more.end());
   return fields;
 }
@@ -72,19 +72,18 @@ std::string traceback_line(const Error& error) {
 json answer_server_args(Fields& in, const json&) {
   const auto variant = in.get<std::string>("variant");
   const auto argv = in.get<std::vector<std::string>>("argv");
-  const auto version = find_server_args_version(variant);
-  if (!version) return {{"error", "no version " + variant}};
-  const auto parsed = parse_server_args(*version, argv, ParseMode::strict);
+  const Generation& version = generation_of_row(variant);
+  const auto parsed = parse_server_args(version.options, argv, ParseMode::strict);
   if (!parsed) return {{"error", traceback_line(parsed.error())}};
 
-  const auto fields = recorded_fields(*version);
+  const auto fields = recorded_fields(version);
   json out = {{"parsed", json::object()}};
   for (const std::string_view dest : fields) out["parsed"][dest] = field(parsed->args, dest);
   if (!parsed->args.chunked_prefill_size) {
     out["handlers"] = "skipped: chunked_prefill_size unset";
     return {{"out", out}};
   }
-  const StartOutcome outcome = run_start_handlers(generation_of_row(variant).start, parsed->args, Environment());
+  const StartOutcome outcome = run_start_handlers(version.start, parsed->args, Environment());
   out["changed"] = json::object();
   for (const std::string_view dest : fields)
     if (field(outcome.args, dest) != field(parsed->args, dest)) out["changed"][dest] = field(outcome.args, dest);

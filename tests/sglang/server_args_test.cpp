@@ -6,11 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "model/base/words.h"
 #include "model/launch/argparse.h"
 #include "model/engines/sglang/generation.h"
 
 using namespace a2asim;
-using V = ServerArgsVersion;
+namespace V {
+constexpr OptionList jan{"pr14668"}, june{"pr27945"}, july{"pr30450"}, main{"main20260823"}, newest{"pr35758"};
+}
 
 namespace {
 
@@ -20,22 +23,22 @@ std::vector<std::string> words(std::string_view line) {
   return result;
 }
 
-Result<ParsedArgs> strict(std::string_view line, V version = V::main) {
+Result<ParsedArgs> strict(std::string_view line, OptionList version = V::main) {
   return parse_server_args(version, words("--model m " + std::string(line)), ParseMode::strict);
 }
 
-Result<ParsedArgs> lenient(std::string_view line, V version = V::main) {
+Result<ParsedArgs> lenient(std::string_view line, OptionList version = V::main) {
   return parse_server_args(version, words("--model m " + std::string(line)), ParseMode::lenient);
 }
 
-std::string strict_error(std::string_view line, V version = V::main) {
+std::string strict_error(std::string_view line, OptionList version = V::main) {
   const auto parsed = strict(line, version);
   REQUIRE_FALSE(parsed);
   CHECK(parsed.error().kind == ErrorKind::parse_error);
   return parsed.error().message.substr(std::string("launch_server: error: ").size());
 }
 
-Error lenient_error(std::string_view line, V version = V::main) {
+Error lenient_error(std::string_view line, OptionList version = V::main) {
   const auto parsed = lenient(line, version);
   REQUIRE_FALSE(parsed);
   CHECK(parsed.error().message.find('\n') == std::string::npos);
@@ -48,7 +51,7 @@ bool has_note(const ParsedArgs& parsed, std::string_view part) {
   return false;
 }
 
-ServerArgs args_of(std::string_view line, V version = V::main) {
+ServerArgs args_of(std::string_view line, OptionList version = V::main) {
   const auto parsed = lenient(line, version);
   REQUIRE_MESSAGE(parsed, (parsed ? "" : parsed.error().message));
   return parsed->args;

@@ -6,6 +6,7 @@
 
 #include "model/launch/argparse.h"
 #include "model/base/nearest.h"
+#include "model/base/words.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
@@ -16,21 +17,21 @@ struct Refused {
   std::string value;
 };
 
-std::optional<Refused> refused_by(ServerArgsVersion version, std::span<const std::string> argv) {
+std::optional<Refused> refused_by(OptionList list, std::span<const std::string> argv) {
   std::optional<Refused> first;
   const Excuse note_choice = [&](const Flag& flag, const ArgparseProblem& problem) {
     if (problem.what == ArgparseProblem::What::invalid_choice && !first) first = Refused{&flag, problem.argument};
     return true;
   };
-  (void)parse_known_args(option_set(version), argv, RequiredCheck::no, note_choice);  // what it says is known already
+  (void)parse_known_args(option_set(list), argv, RequiredCheck::no, note_choice);  // what it says is known already
   return first;
 }
 
 // "--moe-a2a-backend"
 std::string_view option_of(const Flag& flag) { return split_words(flag.option_strings).front(); }
 
-bool accepts(ServerArgsVersion version, const Refused& refused) {
-  const Flag* flag = option_set(version).find(option_of(*refused.flag));
+bool accepts(OptionList list, const Refused& refused) {
+  const Flag* flag = option_set(list).find(option_of(*refused.flag));
   return flag != nullptr && convert_value(*flag, refused.value).has_value();
 }
 

@@ -13,7 +13,7 @@
 
 #include "model/flashinfer/capacity.h"
 #include "model/engines/sglang/rules/dp_padding.h"
-#include "model/engines/sglang/options/flag_table.h"
+#include "model/engines/sglang/options/option_list.h"
 #include "model/engines/sglang/rules/gather_rules.h"
 #include "model/engines/sglang/rules/graph_buckets.h"
 #include "model/engines/sglang/rules/mlp_sync.h"
@@ -53,7 +53,7 @@ struct Generation {
   std::vector<Release> releases;  // those that hold it and no later one, oldest first
   NotModelled not_modelled;
 
-  ServerArgsVersion options = ServerArgsVersion::jan;  // its option list; the nearest one for the commits between
+  OptionList options;  // the nearest one for the commits between
   StartRules start;
   DpAttentionWorldInfo world_info = nullptr;
   GatherRules gather;

@@ -102,7 +102,7 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-Error explain(const ArgparseProblem& full, ServerArgsVersion version) {
+Error explain(const ArgparseProblem& full, OptionList list) {
   const ArgparseProblem problem{full.what, one_line(full.text), full.argument};
   if (is_unfilled(problem.argument))
     return {ErrorKind::bad_input,
@@ -111,7 +111,7 @@ Error explain(const ArgparseProblem& full, ServerArgsVersion version) {
   switch (problem.what) {
     case What::invalid_choice:
       return {ErrorKind::parse_error,
-              fmt::format("SGLang of {} refuses to start: {}", description(version), problem.text)};
+              fmt::format("SGLang of {} refuses to start: {}", description(list), problem.text)};
     case What::ambiguous:
       return {ErrorKind::bad_input, problem.text + "; write the option out"};
     case What::invalid_value:
@@ -173,34 +173,30 @@ std::optional<Error> check_numbers(const ServerArgs& args) {
   return std::nullopt;
 }
 
-// Versions other than `version` that have the option, in words; empty: none has.
-std::string other_versions(std::string_view option, ServerArgsVersion version) {
-  std::string list;
-  for (const ServerArgsVersion other : kServerArgsVersions) {
-    const bool has = std::any_of(flag_table().begin(), flag_table().end(), [&](const Flag& flag) {
-      const auto strings = split_words(flag.option_strings);
-      return flag.place_in(other) > 0 && std::find(strings.begin(), strings.end(), option) != strings.end();
-    });
-    if (has && other != version) list += (list.empty() ? "" : ", ") + std::string(description(other));
-  }
-  return list;
+// Lists other than `list` that have the option, in words; empty: none has.
+std::string other_versions(std::string_view option, OptionList list) {
+  std::string words;
+  for (const OptionList other : option_lists())
+    if (other != list && option_set(other).find(option) != nullptr)
+      words += (words.empty() ? "" : ", ") + std::string(description(other));
+  return words;
 }
 
-Note note_unknown(std::string_view word, ServerArgsVersion version) {
+Note note_unknown(std::string_view word, OptionList list) {
   const std::string_view option = word.substr(0, word.find('='));
-  const std::string others = other_versions(option, version);
+  const std::string others = other_versions(option, list);
   if (others.empty()) {
     std::vector<std::string_view> names;
-    for (const OptionSet::Option& known : option_set(version).options()) names.push_back(known.string);
+    for (const OptionSet::Option& known : option_set(list).options()) names.push_back(known.string);
     const std::string_view meant = nearest(option, names);
     return {fmt::format("{} is no option that is known here{}: ignored", one_line(option),
                         meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant))};
   }
-  return {fmt::format("{} does not exist in SGLang of {}, only in {}: ignored", option, description(version), others)};
+  return {fmt::format("{} does not exist in SGLang of {}, only in {}: ignored", option, description(list), others)};
 }
 
 // What argparse calls unrecognized: options nobody knows with their values, and stray words.
-void note_extras(const ParsedNamespace& parsed, ServerArgsVersion version, ParsedArgs& result) {
+void note_extras(const ParsedNamespace& parsed, OptionList list, ParsedArgs& result) {
   const auto given = [&](std::string_view dest) { return result.given.contains(dest); };
   std::set<std::string_view> noted;
   bool after_unknown = false;
@@ -214,7 +210,7 @@ void note_extras(const ParsedNamespace& parsed, ServerArgsVersion version, Parse
           {"--enable-ep-moe is an old spelling: read as expert parallelism over all of tp_size, "
            "without an all-to-all"});
     } else if (word.starts_with("-") && word != "--") {
-      if (noted.insert(word).second) result.notes.push_back(note_unknown(word, version));
+      if (noted.insert(word).second) result.notes.push_back(note_unknown(word, list));
       after_unknown = true;
       continue;
     } else if (is_unfilled(word) && !after_unknown) {
@@ -276,8 +272,8 @@ void read_graph_aliases(const ParsedNamespace& parsed, ServerArgs& args) {
              args.cuda_graph_bs_prefill);
 }
 
-Result<ParsedArgs> finish_lenient(ServerArgsVersion version, const ParsedNamespace& parsed, ParsedArgs result) {
-  note_extras(parsed, version, result);
+Result<ParsedArgs> finish_lenient(OptionList list, const ParsedNamespace& parsed, ParsedArgs result) {
+  note_extras(parsed, list, result);
   note_repeated(parsed, result);
   read_graph_aliases(parsed, result.args);
   if (result.given.contains("config"))
@@ -289,9 +285,9 @@ Result<ParsedArgs> finish_lenient(ServerArgsVersion version, const ParsedNamespa
 
 }  // namespace
 
-Result<ParsedArgs> parse_server_args(ServerArgsVersion version, std::span<const std::string> argv, ParseMode mode) {
+Result<ParsedArgs> parse_server_args(OptionList list, std::span<const std::string> argv, ParseMode mode) {
   const bool strict = mode == ParseMode::strict;
-  const OptionSet& options = option_set(version);
+  const OptionSet& options = option_set(list);
   std::vector<Note> unknown;
   const Excuse leave_out = [&](const Flag& flag, const ArgparseProblem& problem) {
     if (!is_unfilled(problem.argument) || verdict_needs(flag.dest)) return false;
@@ -303,7 +299,7 @@ Result<ParsedArgs> parse_server_args(ServerArgsVersion version, std::span<const 
                                        strict ? Excuse() : leave_out);
   if (!parsed)
     return tl::unexpected<Error>(strict ? Error{ErrorKind::parse_error, "launch_server: error: " + parsed.error().text}
-                                        : explain(parsed.error(), version));
+                                        : explain(parsed.error(), list));
   if (strict && !parsed->extras.empty())
     return fail(ErrorKind::parse_error,
                 fmt::format("launch_server: error: unrecognized arguments: {}", fmt::join(parsed->extras, " ")));
@@ -312,7 +308,7 @@ Result<ParsedArgs> parse_server_args(ServerArgsVersion version, std::span<const 
   for (const FlagUse& use : parsed->uses) result.given.emplace(use.flag->dest);
   if (strict) return result;
   result.notes = std::move(unknown);
-  return finish_lenient(version, *parsed, std::move(result));
+  return finish_lenient(list, *parsed, std::move(result));
 }
 
 }  // namespace a2asim

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "model/engines/sglang/options/flag_table.h"
+#include "model/engines/sglang/options/option_list.h"
 #include "model/base/note.h"
 #include "model/base/result.h"
 
@@ -135,6 +135,6 @@ struct ParsedArgs {
   std::set<std::string, std::less<>> given;  // dests that the command line set
 };
 
-Result<ParsedArgs> parse_server_args(ServerArgsVersion version, std::span<const std::string> argv, ParseMode mode);
+Result<ParsedArgs> parse_server_args(OptionList list, std::span<const std::string> argv, ParseMode mode);
 
 }  // namespace a2asim

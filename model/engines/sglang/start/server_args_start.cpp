@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/base/words.h"
 #include "model/engines/sglang/cap_variable.h"
 
 namespace a2asim {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/base/words.h"
 #include "model/engines/sglang/static_caps.h"
 
 namespace a2asim {

@@ -9,7 +9,7 @@ Generation main20260823(const Generation& before) {
                                 .commit = "cce0a1244b",
                                 .changed = "main branch of that day: FlashInfer v0.6.17 (top_k 12, 14, 18; uneven "
                                            "experts); request counts choose the bucket"});
-  v.options = ServerArgsVersion::main;
+  v.options = {"main20260823"};
   v.start.ep_size_is_tp_size = "deepep mooncake nixl mori ascend_fuseep flashinfer megamoe pplx";
   v.start.deepep_cutedsl_is_low_latency = true;
   v.gather = kGatherRulesMain20260823;

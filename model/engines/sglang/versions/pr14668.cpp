@@ -11,7 +11,7 @@ Generation pr14668(const Generation& nothing) {
                                  .changed = "first FlashInfer dispatcher: R = max of the list, else the local rows; cap = "
                                             "1024 x ep_size; dummy token",
                                  .releases = {{"v0.5.9"}, {"v0.5.10rc0"}, {"v0.5.10"}, {"v0.5.10.post1"}, {"v0.5.11"}}});
-  v.options = ServerArgsVersion::jan;
+  v.options = {"pr14668"};
   v.start.ep_size_is_tp_size = "deepep mooncake ascend_fuseep flashinfer";
   v.start.ep_size_comes_first = true;
   v.start.flashinfer_runners = "flashinfer_cutlass";

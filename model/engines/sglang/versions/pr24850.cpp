@@ -13,7 +13,7 @@ Generation pr24850(const Generation& before) {
   v.sanitize = SanitizeRule::minus_one;
   v.known_failures[kNoStaleRead] = kCollapse;
   // Other changes since January.
-  v.options = ServerArgsVersion::june;
+  v.options = {"pr27945"};
   v.start.graphs_per_phase = true;
   v.start.ep_size_is_tp_size = "deepep mooncake nixl mori ascend_fuseep flashinfer megamoe";
   v.start.mori_message =

@@ -11,7 +11,7 @@ Generation pr29461(const Generation& before) {
                .commit = "828411e6f1",
                .changed = "the static cap is not baked into graphs any more: the local bucket is, and ranks disagree at "
                           "replay (#30242)"});
-  v.options = ServerArgsVersion::june29461;
+  v.options = {"pr29461"};
   v.sizing = sizing_pr29461;
   v.only_graphs_disagree = true;
   v.start.ep_size_comes_first = true;

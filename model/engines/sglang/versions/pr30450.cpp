@@ -11,7 +11,7 @@ Generation pr30450(const Generation& before) {
                      .commit = "ca8f15cd70",
                      .changed = "the gather predicate is true for FlashInfer: no collapse; two assertions. Fixes #30242",
                      .releases = {{"v0.5.16"}, {"v0.5.17"}, {"v0.5.18"}}});
-  v.options = ServerArgsVersion::july;
+  v.options = {"pr30450"};
   v.gather = kGatherRulesPr30450;
   v.always_gathers = true;
   v.graphs = kGraphRulesPr30450;

@@ -12,7 +12,7 @@ Generation pr35758(const Generation& before) {
                                 .changed = "R = ceil(max / attn_tp_size), asserted against the cap; prefill leaves the "
                                            "all-to-all for an all-gatherv",
                                 .releases = {{"v0.5.19"}}});
-  v.options = ServerArgsVersion::newest;
+  v.options = {"pr35758"};
   v.start.ep_size_is_tp_size = "deepep deepep_v2 mooncake nixl mori ascend_fuseep flashinfer megamoe pplx";
   v.start.flashinfer_runners =
       "flashinfer_cutlass flashinfer_cutedsl flashinfer_trtllm flashinfer_trtllm_routed deep_gemm";
