@@ -23,13 +23,14 @@ constexpr std::array kTopKUpTo22{1, 2, 4, 6, 8, 10, 16, 22};
 constexpr std::array kTopKFrom17{1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 22};
 
 using V = FlashInferVersion;
-constexpr std::array<FlashInferLimits, 5> kVersions{{
+constexpr std::array<FlashInferLimits, 6> kVersions{{
     // version, tag, max_top_k, max_payloads, max_ranks, metainfo fields, divisible, checks ranks, supported top_k
     {V::v0_6_1, "v0.6.1", 8, 8, 64, 9, true, false, kTopKUpTo8},
     {V::v0_6_8_post1, "v0.6.8.post1", 22, 4, 64, 9, true, false, kTopKUpTo22},
     {V::v0_6_11_post1, "v0.6.11.post1", 22, 4, 64, 9, true, false, kTopKUpTo22},
     {V::v0_6_12, "v0.6.12", 22, 4, 64, 9, true, false, kTopKUpTo22},
     {V::v0_6_17, "v0.6.17", 22, 6, 64, 10, false, true, kTopKFrom17},
+    {V::v0_6_18, "v0.6.18", 22, 6, 64, 10, false, true, kTopKFrom17},  // not read: nothing is known to differ
 }};
 
 tl::unexpected<Error> check_failed(std::string_view condition, const std::string& why = "") {

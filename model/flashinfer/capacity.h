@@ -20,7 +20,7 @@ namespace a2asim {
 // --- FlashInfer versions -------------------------------------------------------------------------------------------
 
 // The versions that the SGLang generations pin.
-enum class FlashInferVersion : std::uint8_t { v0_6_1, v0_6_8_post1, v0_6_11_post1, v0_6_12, v0_6_17 };
+enum class FlashInferVersion : std::uint8_t { v0_6_1, v0_6_8_post1, v0_6_11_post1, v0_6_12, v0_6_17, v0_6_18 };
 
 struct FlashInferLimits {
   FlashInferVersion version;
