@@ -121,7 +121,7 @@ TEST_CASE("replay: what only the deployment can judge is refused with its place"
   constexpr std::string_view layout = "parallel: {tp_size: 1, moe_a2a_backend: flashinfer}";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {with(fmt::format("sglang: pr1\n{}", layout)), "f:2:9: sglang: 'pr1' is no generation"},
-      {with(fmt::format("sglang: v0.5.14\n{}", layout)), "f:2:9: sglang: v0.5.14: the generation of this release"},
+      {with(fmt::format("sglang: v0.5.99\n{}", layout)), "f:2:9: sglang: v0.5.99: the generation of this release"},
       {with("launch: ls -l"), "f:2:9: launch: 'ls -l' starts no"},
       {with("launch: \"\""), "f:2:9: launch: no command"},
       {with("launch: python3 -m sglang.launch_server 'abc"), "f:2:9: launch: line 1 of the command: the quote"},

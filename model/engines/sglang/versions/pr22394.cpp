@@ -2,12 +2,6 @@
 #include "model/engines/sglang/versions/version.h"
 
 namespace a2asim::versions {
-namespace {
-
-constexpr std::string_view kUnsure30450 =
-    "v0.5.15 was cut by 2026-07-07: pr22394 is assumed; if #30450 was picked onto its branch, use --sglang pr30450";
-
-}  // namespace
 
 Generation pr22394(const Generation& before) {
   Generation v =
@@ -16,7 +10,7 @@ Generation pr22394(const Generation& before) {
                      .date = "2026-06-29",
                      .commit = "b8c25bfaa7",
                      .changed = "dummy token removed (zero local tokens are legal); flashinfer_trtllm_routed allowed",
-                     .releases = {{"v0.5.15", kUnsure30450}}});
+                     .releases = {{"v0.5.15"}, {"v0.5.15.post1"}}});
   v.sizing = sizing_pr22394;
   v.sanitize = SanitizeRule::minus_one_if_routed;
   v.start.flashinfer_runners = "flashinfer_cutlass flashinfer_cutedsl flashinfer_trtllm_routed";

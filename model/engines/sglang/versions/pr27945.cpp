@@ -9,7 +9,8 @@ Generation pr27945(const Generation& before) {
                .pr = 27945,
                .date = "2026-06-12",
                .commit = "f23f48df98",
-               .changed = "without the gather predicate R = the static cap: cures the collapse (NaN), at the price of waste"});
+               .changed = "without the gather predicate R = the static cap: cures the collapse (NaN), at the price of waste",
+               .releases = {{"v0.5.14"}}});
   v.sizing = sizing_pr27945;
   v.padding = kDpPaddingPr27945;
   v.capacity.flashinfer = FlashInferVersion::v0_6_12;

@@ -1,8 +1,13 @@
-// #35758 "qwen 3.8 rebase". Its commit was not found, nor the one that brought --flashinfer-a2a-dispatch-type, which counts
-// as part of it here.
+// #35758 "qwen 3.8 rebase". Its commit was not found, nor the one that brought --flashinfer-a2a-dispatch-type: the state that
+// the rules were read from has it.
 #include "model/engines/sglang/versions/version.h"
 
 namespace a2asim::versions {
+namespace {
+
+constexpr std::string_view kNoDispatchType = "v0.5.19 has no --flashinfer-a2a-dispatch-type yet: v0.5.20 has";
+
+}  // namespace
 
 Generation pr35758(const Generation& before) {
   Generation v = after(before, {.name = "pr35758",
@@ -11,7 +16,7 @@ Generation pr35758(const Generation& before) {
                                 .commit = "",
                                 .changed = "R = ceil(max / attn_tp_size), asserted against the cap; prefill leaves the "
                                            "all-to-all for an all-gatherv",
-                                .releases = {{"v0.5.19"}}});
+                                .releases = {{"v0.5.19", kNoDispatchType}}});
   v.options = {"pr35758"};
   v.start.ep_size_is_tp_size = "deepep deepep_v2 mooncake nixl mori ascend_fuseep flashinfer megamoe pplx";
   v.start.flashinfer_runners =
