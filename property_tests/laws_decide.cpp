@@ -7,7 +7,7 @@
 
 #include "model/check/check.h"
 #include "model/base/check_invariant.h"
-#include "model/step/decide.h"
+#include "model/step/decider.h"
 #include "model/engines/sglang/static_caps.h"
 #include "property_tests/law.h"
 
@@ -82,16 +82,16 @@ std::string for_each_step(const Scenario& world, Trial& trial, Judge judge) {
     ++trial.marks["the engine does not start"];
     return "";
   }
-  Decider decider(*deployment);
+  const auto decider = deployment->make_decider();
   for (std::size_t i = 0; i < world.steps.size(); ++i) {
     const StepBatches step = step_batches(world, i);
-    const Decisions decisions = decider.decide(step.batches, step.graph);
+    const Decisions decisions = decider->decide(step.batches, step.graph);
     if (cannot_replay(step.graph, decisions)) {
       ++trial.marks["a wish to replay that cannot be"];
       break;
     }
     if (step.graph == GraphChoice::replay) ++trial.marks["a wish to replay"];
-    mark_list(decider, step.batches.size(), trial.marks);
+    mark_list(*decider, step.batches.size(), trial.marks);
     const std::size_t width = decisions.size() / step.batches.size();
     for (std::size_t rank = 0; rank < decisions.size(); ++rank)
       mark_rank(*deployment, step.batches[rank / width], decisions[rank], trial.marks);
@@ -173,14 +173,14 @@ bool is_same(const RankDecision& a, const RankDecision& b) {
 std::string permuting_ranks_permutes(const Scenario& world, Trial& trial) {
   const Deployment* deployment = trial.bench.deployment(world);
   if (deployment == nullptr) return "";
-  Decider straight(*deployment), turned(*deployment);
+  const auto straight = deployment->make_decider(), turned = deployment->make_decider();
   for (std::size_t i = 0; i < world.steps.size(); ++i) {
     StepBatches step = step_batches(world, i);
-    const Decisions before = straight.decide(step.batches, step.graph);
+    const Decisions before = straight->decide(step.batches, step.graph);
     const std::size_t replicas = step.batches.size(), width = before.size() / replicas;
     std::ranges::rotate(step.batches, step.batches.begin() + static_cast<std::ptrdiff_t>((i + 1) % replicas));
     std::ranges::reverse(step.batches);
-    const Decisions after = turned.decide(step.batches, step.graph);
+    const Decisions after = turned->decide(step.batches, step.graph);
     for (std::size_t rank = 0; rank < before.size(); ++rank) {
       const std::size_t replica = rank / width;
       const std::size_t moved = replicas - 1 - (replica + replicas - (i + 1) % replicas) % replicas;
@@ -196,12 +196,12 @@ std::string sharing_changes_nothing(const Scenario& world, Trial& trial) {
   const Deployment* deployment = trial.bench.deployment(world);
   if (deployment == nullptr) return "";
   for (const GraphChoice graph : {GraphChoice::engine, GraphChoice::eager, GraphChoice::replay}) {
-    Decider together(*deployment), alone(*deployment);
+    const auto together = deployment->make_decider(), alone = deployment->make_decider();
     for (std::size_t i = 0; i < world.steps.size(); ++i) {
       const StepBatches step = step_batches(world, i);
       const std::vector<RankFault> no_faults(static_cast<std::size_t>(deployment->topology.tp_size));
-      const Decisions shared = together.decide(step.batches, graph);
-      const Decisions own = alone.decide(step.batches, graph, no_faults);
+      const Decisions shared = together->decide(step.batches, graph);
+      const Decisions own = alone->decide(step.batches, graph, no_faults);
       for (std::size_t rank = 0; rank < shared.size(); ++rank)
         if (!is_same(shared[rank], own[rank])) return fmt::format("step {}: rank {} alone decides otherwise", i, rank);
     }
@@ -219,8 +219,8 @@ std::string witness_misleads(const Deployment& deployment, const CheckWitness& w
     if (!mode) return "the witness has a mode that nobody knows: " + witness.modes[rank];
     batches.push_back({*mode, witness.tokens_per_dp_rank[rank]});
   }
-  Decider decider(deployment);
-  const std::string found = disagreement(decider.decide(batches));
+  const auto decider = deployment.make_decider();
+  const std::string found = disagreement(decider->decide(batches));
   return found.empty() ? "the witness of the disagreement shows none" : "";
 }
 

@@ -111,7 +111,7 @@ class Patterns {
 class Search {
  public:
   explicit Search(const Deployment& deployment)
-      : deployment_(deployment), decider_(deployment), ranks_(deployment.topology.attn_dp_size) {}
+      : deployment_(deployment), decider_(deployment.make_decider()), ranks_(deployment.topology.attn_dp_size) {}
 
   SearchResult run() {
     try_all(decode_patterns(deployment_), false);
@@ -173,7 +173,7 @@ class Search {
     for (const BatchPattern& pattern : Patterns(deployment_).draft()) {
       std::vector<RankBatch> batches(static_cast<std::size_t>(ranks_), pattern.others);
       batches.front() = pattern.first;
-      const std::span<const RankDecision> decisions = decider_.decide(batches, GraphChoice::eager);
+      const std::span<const RankDecision> decisions = decider_->decide(batches, GraphChoice::eager);
       bool over_cap = false, overflow = false;
       for (const RankDecision& decision : decisions) {
         if (!decision.participates) continue;
@@ -217,7 +217,7 @@ class Search {
   }
 
   void judge(const std::vector<RankBatch>& batches, bool prefill) {
-    const std::span<const RankDecision> decisions = decider_.decide(batches);
+    const std::span<const RankDecision> decisions = decider_->decide(batches);
     const std::size_t stride = decisions.size() / batches.size();
     bool any_replay = false, over_cap = false, overflow = false, differs = false;
     std::size_t raised = 0, taking_part = 0;
@@ -262,7 +262,7 @@ class Search {
   }
 
   const Deployment& deployment_;
-  Decider decider_;
+  std::unique_ptr<Decider> decider_;
   std::int64_t ranks_;
   SearchResult result_;
 };

@@ -6,7 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "model/step/decide.h"
+#include "model/engines/sglang/deployment.h"
+#include "model/step/decider.h"
 #include "model/step/finding.h"
 
 namespace a2asim {

@@ -42,7 +42,7 @@ tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad
 Cluster::Cluster(const Deployment& deployment, ClusterOptions options)
     : deployment_(deployment),
       options_(std::move(options)),
-      decider_(std::in_place, deployment),
+      decider_(deployment.make_decider()),
       ep_size_(static_cast<int>(deployment.topology.tp_size)),
       log_(options_.findings_per_kind) {}
 
@@ -157,7 +157,7 @@ Result<void> Cluster::build() {
 }
 
 void Cluster::reset() {
-  decider_.emplace(deployment_);
+  decider_ = deployment_.make_decider();
   if (alltoall_) alltoall_->reset();
   log_.clear();
   bytes_ = Digest{};
@@ -216,13 +216,6 @@ void Cluster::judge_sizes(StepOutcome& outcome) {
   const bool together = outcome.taking_part == outcome.group || outcome.gathering == outcome.group;
   outcome.stopped = (anybody != 0 && !together) || outcome.gather_disagreeing_rank >= 0;
   outcome.verdict = verdict_of(outcome);
-}
-
-std::vector<std::int64_t> Cluster::gather_sizes(int rank) const {
-  RankView view = deployment_.base_view(rank);
-  view.dp_global = dp_global(static_cast<std::size_t>(rank));
-  view.rows = decisions_[static_cast<std::size_t>(rank)].rows;
-  return allgather_source_sizes(view);
 }
 
 // NCCL does not compare them either: whoever expects more rows than are sent waits for ever, the others misplace them.

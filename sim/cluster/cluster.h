@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "model/step/decide.h"
+#include "model/step/decider.h"
 #include "model/engines/sglang/deployment.h"
 #include "model/base/digest.h"
 #include "model/step/finding.h"
@@ -96,7 +96,7 @@ class Cluster {
     return decider_->dp_global(ep_rank);
   }
   // Of a rank in the all-gatherv: the rows that it expects of every rank.
-  std::vector<std::int64_t> gather_sizes(int rank) const;
+  std::vector<std::int64_t> gather_sizes(int rank) const { return decider_->gather_sizes(static_cast<std::size_t>(rank)); }
   // What the bytes showed: rows and outputs. Sizes, refusals and missing ranks are in the outcome, see step_findings().
   const FindingLog& log() const { return log_; }
   // Tokens of this rank in the last layer whose rows were not all read back as sent; see SimAllToAll::tainted().
@@ -136,7 +136,7 @@ class Cluster {
 
   const Deployment& deployment_;
   ClusterOptions options_;
-  std::optional<Decider> decider_;
+  std::unique_ptr<Decider> decider_;
   int ep_size_ = 0;
   std::int64_t max_top_k_ = kMaxTopKWorkspace;
   std::optional<std::int64_t> invalid_expert_id_;  // nothing: this version does not sanitize

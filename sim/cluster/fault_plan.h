@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/engines/sglang/rules/topology.h"
+#include "model/step/topology.h"
 #include "sim/cluster/cluster.h"
 #include "sim/scenario/scenario.h"
 

@@ -210,7 +210,7 @@ void ConfigurationExplorer::explore(const ExploreConfiguration& configuration, s
   const Deployment& deployment = **resolved;
   if (const std::string why = start_error(deployment); !why.empty()) return refuse(why);
 
-  Decider decider(deployment);
+  const std::unique_ptr<Decider> decider = deployment.make_decider();
   const ExploreBatches& batches = batches_of(deployment);
   cases_.clear();
   largest_.fill(0);
@@ -218,7 +218,7 @@ void ConfigurationExplorer::explore(const ExploreConfiguration& configuration, s
   std::string dead;
   for (std::size_t ordinal = 0; ordinal < batches.size(); ++ordinal) {
     const std::span<const RankBatch> batch = batches.at(ordinal);
-    const std::span<const RankDecision> decisions = decider.decide(batch);
+    const std::span<const RankDecision> decisions = decider->decide(batch);
     const std::size_t phase = phase_index(deployment, batch, decisions);
     cases_.push_back({judge_case(decisions), static_cast<std::uint8_t>(phase)});
     for (const RankDecision& decision : decisions)
@@ -236,7 +236,7 @@ void ConfigurationExplorer::explore(const ExploreConfiguration& configuration, s
   }
   if (limit >= 0 && static_cast<std::size_t>(limit) < cases_.size()) cases_.resize(static_cast<std::size_t>(limit));
   into.cases += static_cast<std::int64_t>(cases_.size());
-  record(configuration, deployment, batches, decider, own_class);
+  record(configuration, deployment, batches, *decider, own_class);
 }
 
 }  // namespace a2asim

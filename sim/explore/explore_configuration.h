@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "model/step/decide.h"
+#include "model/step/decider.h"
 #include "sim/explore/explore.h"
 #include "sim/explore/explore_batches.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/step/decide.h"
+#include "model/step/decider.h"
 #include "model/base/random.h"
 #include "sim/cluster/replay_setup.h"
 #include "sim/scenario/scenario_reader.h"
@@ -71,18 +71,18 @@ void check_steps(const Deployment& deployment) {
   const auto ranks = static_cast<std::size_t>(deployment.topology.attn_dp_size);
   const auto ep_ranks = static_cast<std::size_t>(deployment.topology.tp_size);
   const std::vector<RankFault> no_fault(ep_ranks);  // nothing goes wrong, but every rank works by itself
-  Decider sharing(deployment), alone(deployment);
+  const auto sharing = deployment.make_decider(), alone = deployment.make_decider();
   Random random(5);
   for (int step = 0; step < 60; ++step) {
     const auto batches = draw(random, ranks, deployment.speculates);
     constexpr GraphChoice kChoices[] = {GraphChoice::engine, GraphChoice::eager, GraphChoice::replay};
     const GraphChoice graph = kChoices[random.chance(1, 4) ? random.below(3) : 0];
-    const auto shared = sharing.decide(batches, graph);
-    const auto own = alone.decide(batches, graph, no_fault);
+    const auto shared = sharing->decide(batches, graph);
+    const auto own = alone->decide(batches, graph, no_fault);
     REQUIRE(shared.size() == own.size());
     for (std::size_t r = 0; r < shared.size(); ++r) check_equal(shared[r], own[r]);
     for (std::size_t r = 0; r < ep_ranks; ++r) {
-      const auto list = sharing.dp_global(r), own_list = alone.dp_global(r);
+      const auto list = sharing->dp_global(r), own_list = alone->dp_global(r);
       REQUIRE(list.has_value() == own_list.has_value());
       if (list) CHECK(std::vector(list->begin(), list->end()) == std::vector(own_list->begin(), own_list->end()));
     }

@@ -1,4 +1,4 @@
-#include "model/step/decide.h"
+#include "model/step/decider.h"
 
 #include "tests/launch.h"
 
@@ -28,7 +28,7 @@ TEST_CASE("collapsed eager decode: every rank sizes by its own rows until #27945
   const auto batches = decode({3, 1, 2, 4});
   const auto at = [&](std::string_view generation) {
     const auto deployment = deploy(generation, std::string(test::kCollapsed) + kEager);
-    return sizes(Decider(*deployment).decide(batches));
+    return sizes(deployment->make_decider()->decide(batches));
   };
   CHECK(at("pr14668") == Sizes{3, 1, 2, 4});
   CHECK(at("pr25685") == Sizes{3, 1, 2, 4});
@@ -42,8 +42,8 @@ TEST_CASE("collapsed replay: local buckets differ before #30450, except where th
   const auto batches = decode({9, 1, 0, 4});
   const auto at = [&](std::string_view generation) {
     const auto deployment = deploy(generation, std::string(test::kCollapsed) + "--cuda-graph-bs 1 4 12");
-    Decider decider(*deployment);
-    const auto decisions = decider.decide(batches);
+    const auto decider = deployment->make_decider();
+    const auto decisions = decider->decide(batches);
     for (const RankDecision& decision : decisions) CHECK(decision.replay);
     return sizes(decisions);
   };
@@ -55,8 +55,8 @@ TEST_CASE("collapsed replay: local buckets differ before #30450, except where th
 
 TEST_CASE("a rank above its graph bound runs eagerly while the others replay, if the counts are collapsed") {
   const auto deployment = deploy("pr29461", std::string(test::kCollapsed) + "--cuda-graph-bs 4");
-  Decider decider(*deployment);
-  const auto decisions = decider.decide(decode({5, 4, 4, 4}));
+  const auto decider = deployment->make_decider();
+  const auto decisions = decider->decide(decode({5, 4, 4, 4}));
   CHECK_FALSE(decisions[0].replay);
   CHECK(decisions[1].replay);
   CHECK(sizes(decisions) == Sizes{4096, 4, 4, 4});
@@ -64,22 +64,22 @@ TEST_CASE("a rank above its graph bound runs eagerly while the others replay, if
 
 TEST_CASE("one prefilling rank vetoes replay on all of them") {
   const auto deployment = deploy("pr30450", std::string(test::kGathered));
-  Decider decider(*deployment);
+  const auto decider = deployment->make_decider();
   auto batches = decode({2, 2, 2, 2});
   batches[1] = {ForwardMode::extend, 100};
-  const auto decisions = decider.decide(batches);
+  const auto decisions = decider->decide(batches);
   for (const RankDecision& decision : decisions) CHECK_FALSE(decision.replay);
   CHECK(sizes(decisions) == Sizes{100, 100, 100, 100});
 }
 
 TEST_CASE("an idle rank takes part, and a step without work is nobody's") {
   const auto deployment = deploy("pr30450", std::string(test::kGathered) + kEager);
-  Decider decider(*deployment);
-  const auto decisions = decider.decide(decode({8, 0, 0, 0}));
+  const auto decider = deployment->make_decider();
+  const auto decisions = decider->decide(decode({8, 0, 0, 0}));
   CHECK(decisions[3].participates);
   CHECK(decisions[3].real_rows == 0);
   CHECK(decisions[3].sizing.runtime_max_tokens_per_rank == 8);
-  for (const RankDecision& decision : decider.decide(decode({0, 0, 0, 0}))) CHECK_FALSE(decision.participates);
+  for (const RankDecision& decision : decider->decide(decode({0, 0, 0, 0}))) CHECK_FALSE(decision.participates);
 }
 
 TEST_CASE("without DP attention the rows are scattered: over-sized before #25685, exact after") {
@@ -88,10 +88,10 @@ TEST_CASE("without DP attention the rows are scattered: over-sized before #25685
       "flashinfer_cutlass --disable-cuda-graph";
   const std::vector<RankBatch> batch = {{ForwardMode::extend, 1000}};
   const auto before = deploy("pr14668", command);
-  CHECK(sizes(Decider(*before).decide(batch)) == Sizes(8, 1000));
+  CHECK(sizes(before->make_decider()->decide(batch)) == Sizes(8, 1000));
   const auto after = deploy("pr25685", command);
-  Decider decider(*after);
-  const auto decisions = decider.decide(batch);
+  const auto decider = after->make_decider();
+  const auto decisions = decider->decide(batch);
   CHECK(sizes(decisions) == Sizes(8, 125));
   CHECK(decisions[7].rows == 125);
 }
@@ -101,11 +101,11 @@ TEST_CASE("speculative verify multiplies by the draft tokens, in the graph and b
                                                 "--cuda-graph-bs 2 4 --speculative-algorithm EAGLE --speculative-num-steps "
                                                 "3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 9");
   CHECK(deployment->num_tokens_per_bs == 4);  // num_steps + 1, because topk is 1
-  Decider decider(*deployment);
+  const auto decider = deployment->make_decider();
   const std::vector<RankBatch> small(4, {ForwardMode::target_verify, 3});
-  CHECK(sizes(decider.decide(small)) == Sizes(4, 16));
+  CHECK(sizes(decider->decide(small)) == Sizes(4, 16));
   const std::vector<RankBatch> large(4, {ForwardMode::target_verify, 5});
-  const auto decisions = decider.decide(large);
+  const auto decisions = decider->decide(large);
   CHECK_FALSE(decisions[0].replay);
   CHECK(sizes(decisions) == Sizes(4, 20));
 }
@@ -115,11 +115,11 @@ TEST_CASE("an idle rank replays no graph beside peers that draft, since nobody d
       deploy("pr30450", std::string(test::kGathered) +
                             "--cuda-graph-bs 8 --speculative-algorithm EAGLE --speculative-num-steps 1 "
                             "--speculative-eagle-topk 1 --speculative-num-draft-tokens 2");
-  Decider decider(*deployment);
+  const auto decider = deployment->make_decider();
   for (const GraphChoice graph : {GraphChoice::engine, GraphChoice::replay}) {
     const std::vector<RankBatch> batches = {
         {ForwardMode::idle, 0}, {ForwardMode::draft_extend, 1}, {ForwardMode::decode, 0}, {ForwardMode::draft_extend, 1}};
-    const auto decisions = decider.decide(batches, graph);
+    const auto decisions = decider->decide(batches, graph);
     for (const RankDecision& decision : decisions) CHECK_FALSE(decision.replay);
     CHECK(sizes(decisions) == Sizes{2, 2, 2, 2});
   }
@@ -128,10 +128,10 @@ TEST_CASE("an idle rank replays no graph beside peers that draft, since nobody d
 TEST_CASE("#35758: an extend step leaves the all-to-all, and R above the cap is an assertion that names both") {
   const auto deployment = deploy("pr35758", "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=8 " +
                                                 std::string(test::kGathered) + kEager);
-  Decider decider(*deployment);
+  const auto decider = deployment->make_decider();
   std::vector<RankBatch> batches(4, {ForwardMode::extend, 100});
-  CHECK(decider.decide(batches)[0].sizing.branch == SizingBranch::allgather_prefill);
-  const auto decisions = decider.decide(decode({9, 1, 1, 1}));
+  CHECK(decider->decide(batches)[0].sizing.branch == SizingBranch::allgather_prefill);
+  const auto decisions = decider->decide(decode({9, 1, 1, 1}));
   CHECK(decisions[2].exceeds_cap);
   CHECK(decisions[2].sizing.runtime_max_tokens_per_rank == 9);
   REQUIRE(decisions[2].raised.has_value());
@@ -143,28 +143,28 @@ TEST_CASE("faults change what one rank knows, and nothing else") {
   std::vector<RankFault> faults(4);
 
   SUBCASE("stale counts: the list of the step before") {
-    Decider decider(*deployment);
-    decider.decide(decode({7, 7, 7, 7}));
+    const auto decider = deployment->make_decider();
+    decider->decide(decode({7, 7, 7, 7}));
     faults[2].stale_counts = true;
-    CHECK(sizes(decider.decide(decode({3, 3, 3, 3}), GraphChoice::engine, faults)) == Sizes{3, 3, 7, 3});
+    CHECK(sizes(decider->decide(decode({3, 3, 3, 3}), GraphChoice::engine, faults)) == Sizes{3, 3, 7, 3});
   }
   SUBCASE("a corrupted count") {
-    Decider decider(*deployment);
+    const auto decider = deployment->make_decider();
     faults[1].corrupt_source = 3;
     faults[1].corrupt_value = 50;
-    CHECK(sizes(decider.decide(decode({3, 3, 3, 3}), GraphChoice::engine, faults)) == Sizes{3, 50, 3, 3});
+    CHECK(sizes(decider->decide(decode({3, 3, 3, 3}), GraphChoice::engine, faults)) == Sizes{3, 50, 3, 3});
   }
   SUBCASE("an absent rank takes no part") {
-    Decider decider(*deployment);
+    const auto decider = deployment->make_decider();
     faults[0].absent = true;
-    const auto decisions = decider.decide(decode({3, 3, 3, 3}), GraphChoice::engine, faults);
+    const auto decisions = decider->decide(decode({3, 3, 3, 3}), GraphChoice::engine, faults);
     CHECK_FALSE(decisions[0].participates);
     CHECK(decisions[1].participates);
   }
   SUBCASE("a rank that skips the all-gather falls to the rows, which #30450 asserts") {
-    Decider decider(*deployment);
+    const auto decider = deployment->make_decider();
     faults[3].skip_all_gather = true;
-    const auto decisions = decider.decide(decode({3, 3, 3, 3}), GraphChoice::engine, faults);
+    const auto decisions = decider->decide(decode({3, 3, 3, 3}), GraphChoice::engine, faults);
     REQUIRE(decisions[3].raised.has_value());
     CHECK(decisions[3].raised->kind == ErrorKind::assertion_error);
     CHECK_FALSE(decisions[0].raised.has_value());
@@ -173,7 +173,7 @@ TEST_CASE("faults change what one rank knows, and nothing else") {
 
 TEST_CASE("the same step twice gives the same decisions") {
   const auto deployment = deploy("pr29461", std::string(test::kCollapsed));
-  Decider decider(*deployment);
-  const Sizes first = sizes(decider.decide(decode({9, 200, 0, 33})));
-  CHECK(sizes(decider.decide(decode({9, 200, 0, 33}))) == first);
+  const auto decider = deployment->make_decider();
+  const Sizes first = sizes(decider->decide(decode({9, 200, 0, 33})));
+  CHECK(sizes(decider->decide(decode({9, 200, 0, 33}))) == first);
 }

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/engines/sglang/rules/topology.h"
+#include "model/step/topology.h"
 #include "tools/from_log/from_log_lines.h"
 
 namespace a2asim {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/step/decide.h"
+#include "model/step/decider.h"
 #include "sim/cluster/replay.h"
 
 namespace a2asim {

@@ -109,7 +109,7 @@ Result<PlanRules> PlanRules::create(const PlanInputs& inputs, std::int64_t ep_si
       if (!generation.capacity.sized_for_larger_type) as.dispatch_type = DispatchType::bf16;
       Result<std::unique_ptr<Deployment>> deployment = plan_deployment(as, generation, ep_size, own_count_only);
       if (!deployment) return tl::unexpected(deployment.error());
-      auto decider = std::make_unique<Decider>(**deployment);
+      auto decider = (*deployment)->make_decider();
       out.cases_.push_back({std::move(*deployment), std::move(decider), own_count_only});
     }
   }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/step/decide.h"
+#include "model/step/decider.h"
 #include "model/engines/sglang/deployment.h"
 #include "tools/plan/plan.h"
 

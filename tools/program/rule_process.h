@@ -17,7 +17,7 @@
 #include <optional>
 #include <string>
 
-#include "model/engines/sglang/rules/sizing.h"
+#include "model/step/sizing_rule.h"
 
 namespace a2asim {
 

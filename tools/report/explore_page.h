@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "model/engines/sglang/rules/sizing.h"
+#include "model/step/sizing_rule.h"
 #include "tools/explore/explore_formats.h"
 
 namespace a2asim {

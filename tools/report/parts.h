@@ -9,7 +9,7 @@
 
 #include "model/check/check.h"
 #include "model/engines/sglang/deployment.h"
-#include "model/engines/sglang/rules/topology.h"
+#include "model/step/topology.h"
 #include "model/step/verdict.h"
 
 namespace a2asim {

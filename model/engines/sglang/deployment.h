@@ -13,6 +13,7 @@
 
 #include "model/launch/environment.h"
 #include "model/engines/sglang/generation.h"
+#include "model/step/decider.h"
 #include "model/step/model_shapes.h"
 #include "model/base/note.h"
 #include "model/engines/sglang/start/server_args.h"
@@ -110,6 +111,8 @@ struct Deployment {
   const SizingDecision& baked_at(std::size_t bucket, std::size_t ep_rank) const {
     return baked[bucket].size() == 1 ? baked[bucket].front() : baked[bucket][ep_rank];
   }
+  // Its decisions; the deployment outlives it.
+  std::unique_ptr<Decider> make_decider() const;
   // The view of one rank, but for the fields that change from step to step.
   RankView base_view(int ep_rank) const;
 };

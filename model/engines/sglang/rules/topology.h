@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "model/base/result.h"
+#include "model/step/topology.h"
 
 namespace a2asim {
 
@@ -40,31 +41,6 @@ Result<DpAttentionInfo> compute_dp_attention_world_info_pr27945(const DpAttentio
 
 // The group of the dense MLP layers, up to pr30450; main20260823 has no such function. attn_dp_size is not part of it.
 Result<DpAttentionInfo> compute_dp_attention_local_info(const DpAttentionInputs& in);
-
-// Sizes of one pipeline stage. Made by make_topology, which checks what the helpers below divide by.
-struct Topology {
-  std::int64_t tp_size = 1;  // the whole attention and MoE world
-  std::int64_t dp_size = 1;  // as given on the command line
-  std::int64_t ep_size = 1;
-  std::int64_t moe_dp_size = 1;
-  std::int64_t attn_tp_size = 1;
-  std::int64_t attn_cp_size = 1;
-  std::int64_t attn_dp_size = 1;                                 // dp_size with DP attention, else 1
-  std::optional<std::int64_t> moe_dense_tp_size = std::nullopt;  // unset: dense layers are split over all of tp_size
-  bool enable_dp_attention = false;
-  bool operator==(const Topology&) const = default;
-
-  std::int64_t attn_tp_rank(std::int64_t tp_rank) const { return tp_rank % attn_tp_size; }
-  std::int64_t attn_cp_rank(std::int64_t tp_rank) const { return tp_rank / attn_tp_size % attn_cp_size; }
-  std::int64_t attn_dp_rank(std::int64_t tp_rank) const { return tp_rank / (attn_tp_size * attn_cp_size); }
-  std::int64_t tp_rank(std::int64_t attn_dp_rank, std::int64_t attn_cp_rank = 0, std::int64_t attn_tp_rank = 0) const {
-    return (attn_dp_rank * attn_cp_size + attn_cp_rank) * attn_tp_size + attn_tp_rank;
-  }
-
-  // MoE: tp = moe_dp x ep x moe_tp, moe_tp fastest. All-to-all backends set ep = tp, so that ep_rank == tp_rank.
-  std::int64_t moe_tp_size() const { return tp_size / ep_size / moe_dp_size; }
-  std::int64_t ep_rank(std::int64_t tp_rank) const { return tp_rank / moe_tp_size() % ep_size; }
-};
 
 struct TopologyInputs {
   std::int64_t tp_size = 1;

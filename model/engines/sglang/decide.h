@@ -1,6 +1,4 @@
-// One scheduler iteration, from the local batches of all data-parallel ranks to what every expert-parallel rank does:
-// sync and collapse, padding, choice of a graph bucket, and the sizing rule. Check, replay and explore all ask here, so
-// that there is one code path for decisions.
+// SGLang's scheduler iteration: sync and collapse, padding, choice of a graph bucket, and the sizing rule.
 #pragma once
 
 #include <cstdint>
@@ -9,60 +7,19 @@
 #include <vector>
 
 #include "model/engines/sglang/deployment.h"
+#include "model/step/decider.h"
 
 namespace a2asim {
 
-// What one data-parallel rank has to do. count: requests in decode, verify and draft modes, tokens in extend and mixed;
-// 0, or mode idle, means no work.
-struct RankBatch {
-  ForwardMode mode = ForwardMode::idle;
-  std::int64_t count = 0;
-  bool operator==(const RankBatch&) const = default;
-};
-
-// engine: as SGLang decides. The other two are a scenario's wish, for every rank.
-enum class GraphChoice : std::uint8_t { engine, eager, replay };
-
-// What a fault makes of one expert-parallel rank's part in the decision. The other ranks of its attention replica go on
-// as they would without it.
-struct RankFault {
-  bool absent = false;               // takes no part in the step
-  bool skip_all_gather = false;      // this rank alone does not exchange counts: it knows only its own
-  bool stale_counts = false;         // uses the list of the step before
-  std::optional<ForwardMode> mode;   // runs in this mode after the sync
-  std::optional<bool> replay;        // replays, or runs eagerly, whatever the votes say
-  std::int64_t corrupt_source = -1;  // this entry of its list is replaced (of a data-parallel rank)
-  std::int64_t corrupt_value = 0;
-  bool operator==(const RankFault&) const = default;
-};
-
-// What one expert-parallel rank does in the step.
-struct RankDecision {
-  bool participates = false;  // false: the step has no work at all, or a fault took the rank away
-  bool replay = false;        // a captured graph, else eager
-  bool is_extend = false;     // is_extend_in_batch as this rank has it
-  ForwardMode mode = ForwardMode::idle;
-  std::int64_t bucket = 0;    // requests, when replaying
-  std::int64_t rows = 0;      // rows of this rank's hidden states, padding included
-  std::int64_t real_rows = 0; // of these, rows that belong to a request
-  SizingDecision sizing;      // R and the branch; with `raised`, the R that the rule wanted, or 0
-  bool exceeds_cap = false;   // R > max_num_tokens: refused by SGLang or FlashInfer in eager and at capture
-  std::optional<Error> raised;
-};
-
-class Decider {
+class SglangDecider final : public Decider {
  public:
-  explicit Decider(const Deployment& deployment);
+  explicit SglangDecider(const Deployment& deployment);
 
-  // batches: one a DP rank. faults: none, or one an EP rank. The result has one entry an EP rank, valid until the next
-  // call. Keeps the counts of the step for a later stale_counts.
-  std::span<const RankDecision> decide(std::span<const RankBatch> batches, GraphChoice graph = GraphChoice::engine,
-                                       std::span<const RankFault> faults = {});
-
-  // The counts of the last step as the all-gather gave them (before a collapse and before any fault).
-  std::span<const std::int64_t> counts() const { return counts_; }
-  // The list that an EP rank's rule saw in the last step; nothing when it saw none.
-  std::optional<std::span<const std::int64_t>> dp_global(std::size_t ep_rank) const;
+  std::span<const RankDecision> decide(std::span<const RankBatch> batches, GraphChoice graph,
+                                       std::span<const RankFault> faults) override;
+  std::span<const std::int64_t> counts() const override { return counts_; }
+  std::optional<std::span<const std::int64_t>> dp_global(std::size_t ep_rank) const override;
+  std::vector<std::int64_t> gather_sizes(std::size_t ep_rank) const override;
 
  private:
   // Ranks of one replica that decide alike: all of them, but where a fault sets some apart.

@@ -1,4 +1,4 @@
-#include "model/step/decide.h"
+#include "model/engines/sglang/decide.h"
 
 #include <algorithm>
 #include <limits>
@@ -30,7 +30,7 @@ std::optional<LocalBatch> local_batch(const RankBatch& batch) {
 
 }  // namespace
 
-Decider::Decider(const Deployment& deployment)
+SglangDecider::SglangDecider(const Deployment& deployment)
     : deployment_(deployment),
       dp_ranks_(static_cast<std::size_t>(deployment.topology.attn_dp_size)),
       ranks_per_replica_(static_cast<std::size_t>(deployment.topology.attn_tp_size * deployment.topology.attn_cp_size)) {
@@ -61,16 +61,16 @@ Decider::Decider(const Deployment& deployment)
     leftover_.assign(dp_ranks_, deployment.capture_bs.front() * deployment.num_tokens_per_bs);
 }
 
-std::int64_t Decider::width_of(ForwardMode mode, bool is_extend) const {
+std::int64_t SglangDecider::width_of(ForwardMode mode, bool is_extend) const {
   return is_extend || !deployment_.speculates ? 1 : num_tokens_per_req(mode, deployment_.speculative);
 }
 
 // An idle rank goes along with its peers: it replays no graph where they draft, which nobody captured.
-ForwardMode Decider::mode_of_work(const RankDecision& decision) const {
+ForwardMode SglangDecider::mode_of_work(const RankDecision& decision) const {
   return decision.mode == ForwardMode::idle ? step_mode_ : decision.mode;
 }
 
-void Decider::sync(std::span<const RankBatch> batches) {
+void SglangDecider::sync(std::span<const RankBatch> batches) {
   previous_counts_.swap(counts_);
   step_mode_ = ForwardMode::idle;
   for (std::size_t rank = 0; rank < dp_ranks_; ++rank) {
@@ -83,7 +83,7 @@ void Decider::sync(std::span<const RankBatch> batches) {
 }
 
 // Of a rank that alone skips the all-gather.
-MlpSyncResult Decider::synced_alone(std::size_t dp_rank) const {
+MlpSyncResult SglangDecider::synced_alone(std::size_t dp_rank) const {
   MlpSyncInputs alone = sync_inputs_;
   alone.skip_all_gather = true;
   MlpSyncResult synced = finish_sync(deployment_.generation->sync, alone, local_[dp_rank], infos_[dp_rank],
@@ -92,14 +92,14 @@ MlpSyncResult Decider::synced_alone(std::size_t dp_rank) const {
   return synced;
 }
 
-void Decider::share_list(const Part& part, std::size_t owner, std::size_t size) {
+void SglangDecider::share_list(const Part& part, std::size_t owner, std::size_t size) {
   for (std::size_t rank = part.begin; rank < part.end; ++rank) {
     list_owner_[rank] = owner;
     list_sizes_[rank] = size;
   }
 }
 
-void Decider::make_list(const Part& part) {
+void SglangDecider::make_list(const Part& part) {
   const std::span<std::int64_t> storage(&lists_[part.begin * dp_ranks_], dp_ranks_);
   const bool is_stale = part.fault != nullptr && part.fault->stale_counts;
   const std::vector<std::int64_t>& counts = is_stale ? previous_counts_ : counts_;
@@ -118,18 +118,25 @@ void Decider::make_list(const Part& part) {
 }
 
 // A fault that makes a rank idle leaves its tokens behind.
-bool Decider::runs_work(const Part& part, const RankDecision& decision) {
+bool SglangDecider::runs_work(const Part& part, const RankDecision& decision) {
   return has_work(part.batch) && decision.mode != ForwardMode::idle;
 }
 
-std::optional<std::span<const std::int64_t>> Decider::dp_global(std::size_t ep_rank) const {
+std::optional<std::span<const std::int64_t>> SglangDecider::dp_global(std::size_t ep_rank) const {
   if (list_sizes_[ep_rank] > 0) return list(ep_rank);
   if (!leftover_.empty()) return std::span<const std::int64_t>(leftover_);
   return std::nullopt;
 }
 
+std::vector<std::int64_t> SglangDecider::gather_sizes(std::size_t ep_rank) const {
+  RankView view = deployment_.base_view(static_cast<int>(ep_rank));
+  view.dp_global = dp_global(ep_rank);
+  view.rows = decisions_[ep_rank].rows;
+  return allgather_source_sizes(view);
+}
+
 // The choice of a bucket. True when the decision is complete: the ranks replay, or the test itself raised.
-bool Decider::decide_replay(const Part& part, RankDecision& decision) {
+bool SglangDecider::decide_replay(const Part& part, RankDecision& decision) {
   const std::optional<bool> by_fault = part.fault != nullptr ? part.fault->replay : std::nullopt;
   const bool wished = by_fault == true || part.graph == GraphChoice::replay;
   const bool refused = by_fault == false || (part.graph == GraphChoice::eager && !wished);
@@ -164,7 +171,7 @@ bool Decider::decide_replay(const Part& part, RankDecision& decision) {
   return true;
 }
 
-void Decider::decide_eager(const Part& part, RankDecision& decision) {
+void SglangDecider::decide_eager(const Part& part, RankDecision& decision) {
   const std::span<std::int64_t> list = own_list(part);
   const std::int64_t own_tokens = decision.rows;  // not padded yet
   std::int64_t padded = own_tokens;
@@ -184,26 +191,26 @@ void Decider::decide_eager(const Part& part, RankDecision& decision) {
 }
 
 // Rows of one rank of the replica.
-std::int64_t Decider::scattered_rows(std::int64_t padded_tokens, bool is_extend) const {
+std::int64_t SglangDecider::scattered_rows(std::int64_t padded_tokens, bool is_extend) const {
   const bool by_cp = is_extend && deployment_.topology.attn_cp_size > 1;
   const std::int64_t scatter = deployment_.topology.attn_tp_size * (by_cp ? deployment_.topology.attn_cp_size : 1);
   return (padded_tokens + scatter - 1) / scatter;
 }
 
-std::size_t Decider::bucket_index(std::int64_t bucket) const {
+std::size_t SglangDecider::bucket_index(std::int64_t bucket) const {
   return static_cast<std::size_t>(std::ranges::lower_bound(deployment_.capture_bs, bucket) -
                                   deployment_.capture_bs.begin());
 }
 
 // A replica's tokens lie on its ranks in order.
-std::int64_t Decider::real_rows_of(const Part& part, std::size_t rank, std::int64_t rows,
+std::int64_t SglangDecider::real_rows_of(const Part& part, std::size_t rank, std::int64_t rows,
                                    std::int64_t real_tokens) const {
   const auto place = static_cast<std::int64_t>(rank - part.dp_rank * ranks_per_replica_);
   return std::clamp<std::int64_t>(real_tokens - place * rows, 0, rows);
 }
 
 // Fills the entries of all ranks of the part, R included.
-void Decider::spread(const Part& part, const RankDecision& decision, std::int64_t real_tokens) {
+void SglangDecider::spread(const Part& part, const RankDecision& decision, std::int64_t real_tokens) {
   RankView view = deployment_.base_view(static_cast<int>(part.begin));
   view.dp_global = dp_global(part.begin);
   view.rows = decision.rows;
@@ -237,7 +244,7 @@ void Decider::spread(const Part& part, const RankDecision& decision, std::int64_
 
 // Of ranks that have the gathered list and no fault. A rank that may not replay never asks for a bucket, and eager steps
 // that extend count one token a request: then the mode is no part of the kind.
-Decider::Kind Decider::kind_of(const Part& part, const RankDecision& decision) const {
+SglangDecider::Kind SglangDecider::kind_of(const Part& part, const RankDecision& decision) const {
   const bool wished = part.graph == GraphChoice::replay;
   Kind kind;
   kind.is_extend = decision.is_extend;
@@ -251,7 +258,7 @@ Decider::Kind Decider::kind_of(const Part& part, const RankDecision& decision) c
 
 // Takes over what the leader worked out. False: the rule has to be asked for this part (another number of rows, or the
 // leader's raised, or it is a user's own, which sees ep_rank); the list is shared all the same.
-bool Decider::follow(const Part& part, const RankDecision& decision, std::int64_t real_tokens) {
+bool SglangDecider::follow(const Part& part, const RankDecision& decision, std::int64_t real_tokens) {
   const RankDecision& lead = decisions_[leader_->ep_rank];
   const std::span<const std::int64_t> counts = list(part.begin);
   const bool same_rows = lead.replay || counts[part.dp_rank] == counts[leader_->dp_rank];
@@ -272,7 +279,7 @@ bool Decider::follow(const Part& part, const RankDecision& decision, std::int64_
   return true;
 }
 
-void Decider::decide_part(const Part& part) {
+void SglangDecider::decide_part(const Part& part) {
   const RankFault* const fault = part.fault;
   RankDecision decision;
   decision.participates = (deployment_.require_mlp_sync ? part.synced.has_batch : has_work(part.batch)) &&
@@ -310,7 +317,7 @@ void Decider::decide_part(const Part& part) {
   if (leads) leader_ = {kind, part.dp_rank, part.begin, decision.replay ? bucket_index(decision.bucket) : 0};
 }
 
-void Decider::decide_replica(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph,
+void SglangDecider::decide_replica(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph,
                              std::span<const RankFault> faults) {
   const std::size_t end = (dp_rank + 1) * ranks_per_replica_;
   Part part{dp_rank, dp_rank * ranks_per_replica_, end, batch, graph, nullptr, synced_[dp_rank]};
@@ -324,7 +331,7 @@ void Decider::decide_replica(std::size_t dp_rank, const RankBatch& batch, GraphC
   }
 }
 
-std::span<const RankDecision> Decider::decide(std::span<const RankBatch> batches, GraphChoice graph,
+std::span<const RankDecision> SglangDecider::decide(std::span<const RankBatch> batches, GraphChoice graph,
                                               std::span<const RankFault> faults) {
   A2ASIM_INVARIANT(batches.size() == dp_ranks_, "one batch a data-parallel rank");
   A2ASIM_INVARIANT(faults.empty() || faults.size() == decisions_.size(), "faults: none, or one an expert-parallel rank");
@@ -333,5 +340,7 @@ std::span<const RankDecision> Decider::decide(std::span<const RankBatch> batches
   for (std::size_t rank = 0; rank < dp_ranks_; ++rank) decide_replica(rank, batches[rank], graph, faults);
   return decisions_;
 }
+
+std::unique_ptr<Decider> Deployment::make_decider() const { return std::make_unique<SglangDecider>(*this); }
 
 }  // namespace a2asim
