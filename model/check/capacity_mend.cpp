@@ -24,8 +24,8 @@ struct Cap {
 };
 
 Cap cap_of(const Deployment& deployment) {
-  if (const StaticCapRow* row = find_static_cap(deployment.args.moe_a2a_backend))
-    return {row->env, int_env_or(deployment.env.get(row->env), row->default_cap), 1};
+  if (const StaticCapRow* row = find_static_cap(deployment.backend))
+    return {row->env, int_env_or(sglang_part(deployment).env.get(row->env), row->default_cap), 1};
   return {kCapVariable, deployment.max_num_tokens,
           deployment.generation->cap_is_times_ep_size ? deployment.topology.ep_size : 1};
 }
@@ -94,7 +94,7 @@ class Mender {
   }
 
   Knob prefill_knob() const {
-    const ServerArgs& given = deployment_.given.args;
+    const ServerArgs& given = sglang_part(deployment_).given.args;
     const std::int64_t guess = cap_.tokens * deployment_.topology.attn_tp_size;
     if (given.chunked_prefill_size.value_or(1) > 0)
       return shared_knob("--chunked-prefill-size", given.chunked_prefill_size, deployment_.prefill_tokens, guess,
@@ -111,7 +111,7 @@ class Mender {
 
   Knob requests_knob() const {
     const std::int64_t width = deployment_.num_tokens_per_bs;
-    Knob knob = shared_knob("--max-running-requests", deployment_.given.args.max_running_requests,
+    Knob knob = shared_knob("--max-running-requests", sglang_part(deployment_).given.args.max_running_requests,
                             deployment_.requests_per_dp_rank, cap_.tokens * deployment_.topology.attn_tp_size / width,
                             &ServerArgs::max_running_requests);
     if (width > 1) knob.now += fmt::format(", {} tokens each", width);
@@ -119,7 +119,7 @@ class Mender {
   }
 
   Knob graph_knob() const {
-    const ServerArgs& given = deployment_.given.args;
+    const ServerArgs& given = sglang_part(deployment_).given.args;
     const std::int64_t guess = cap_.tokens * deployment_.topology.attn_tp_size / deployment_.num_tokens_per_bs;
     Knob knob;
     if (!given.cuda_graph_bs || given.cuda_graph_bs->empty()) {
@@ -156,7 +156,7 @@ class Mender {
   }
 
   bool cures(const Steps& steps) const {
-    DeploymentInputs inputs = deployment_.given;
+    DeploymentInputs inputs = sglang_part(deployment_).given;
     for (std::size_t k = 0; k < knobs_.size(); ++k)
       if (steps[k] < knobs_[k].most_steps) knobs_[k].set(inputs.args, knobs_[k].values(steps[k]));
     return cures(inputs);
@@ -168,7 +168,7 @@ class Mender {
     std::int64_t needed = std::max<std::int64_t>(needed_, cap_.tokens + 1);
     for (int doubling = 0; doubling < kMostDoublings; ++doubling, needed *= 2) {
       MendSetting setting = raise_cap_variable(deployment_, needed);
-      DeploymentInputs inputs = deployment_.given;
+      DeploymentInputs inputs = sglang_part(deployment_).given;
       inputs.env.set(setting.name, fmt::format("{}", setting.values.front()));
       if (!cures(inputs)) continue;
       const double cap = std::max(static_cast<double>(cap_.tokens), 0.5);

@@ -85,8 +85,8 @@ void add_prefill_graphs(const Deployment& deployment, CheckReport& report) {
 void add_autotune(const Deployment& deployment, CheckReport& report) {
   const std::int64_t pool = deployment.requests_per_dp_rank.value;
   const auto runners = split_words(deployment.generation->autotuned_runners);
-  const bool autotunes = std::ranges::find(runners, deployment.args.moe_runner_backend) != runners.end();
-  if (!autotunes || deployment.args.disable_flashinfer_autotune || pool <= deployment.max_num_tokens) return;
+  const bool autotunes = std::ranges::find(runners, sglang_part(deployment).args.moe_runner_backend) != runners.end();
+  if (!autotunes || sglang_part(deployment).args.disable_flashinfer_autotune || pool <= deployment.max_num_tokens) return;
   const std::int64_t replicas = deployment.topology.attn_dp_size;
   CheckFinding finding = make_note(
       FindingKind::autotune, Phase::start,
@@ -159,11 +159,11 @@ void check_flashinfer(const Deployment& deployment, CheckReport& report) {
 }
 
 StaticCapInputs static_cap_inputs(const Deployment& deployment, const StaticCapRow& row) {
-  const ServerArgs& args = deployment.args;
+  const ServerArgs& args = sglang_part(deployment).args;
   StaticCapInputs in;
   in.backend = row.backend;
   if (const auto mode = parse_deepep_mode(args.deepep_mode)) in.deepep_mode = *mode;
-  in.env_cap = deployment.env.get(row.env);
+  in.env_cap = sglang_part(deployment).env.get(row.env);
   if (deployment.requests_per_dp_rank.is_explicit) in.requests_per_dp_rank = deployment.requests_per_dp_rank.value;
   if (deployment.prefill_tokens.is_explicit) in.chunk_per_dp_rank = args.chunked_prefill_size;
   in.max_prefill_tokens = args.max_prefill_tokens;
@@ -220,7 +220,7 @@ void add_static_findings(const StaticCapInputs& inputs, const std::vector<Static
 }
 
 void check_static(const Deployment& deployment, CheckReport& report) {
-  const StaticCapInputs inputs = static_cap_inputs(deployment, *find_static_cap(deployment.args.moe_a2a_backend));
+  const StaticCapInputs inputs = static_cap_inputs(deployment, *find_static_cap(deployment.backend));
   report.capacity_source = static_cap_source(inputs);
   for (const Rejection& rejection : deployment.rejections) report.findings.push_back(explain_rejection(rejection));
   if (has(report, FindingKind::rejected)) return;
@@ -236,7 +236,7 @@ void check_static_draft(const Deployment& deployment, const StaticCapRow& row, C
   std::erase_if(items, [](const StaticCapItem& item) { return item.outcome == StaticCapOutcome::refused; });
   for (StaticCapItem& item : items) {
     item.message = "the draft model: " + item.message;
-    if (item.outcome == StaticCapOutcome::exceeds && deployment.args.speculative_draft_model_path)
+    if (item.outcome == StaticCapOutcome::exceeds && sglang_part(deployment).args.speculative_draft_model_path)
       item.outcome = StaticCapOutcome::open;  // whether that model has experts is not known
   }
   add_static_findings(inputs, items, report);
@@ -271,7 +271,7 @@ bool has(const CheckReport& report, FindingKind kind, Severity least) {
 CheckReport judge_deployment(const Deployment& deployment) {
   CheckReport report;
   report.generation = deployment.generation;
-  report.backend = deployment.args.moe_a2a_backend;
+  report.backend = deployment.backend;
   report.topology = deployment.topology;
   if (deployment.uses_flashinfer) {
     check_flashinfer(deployment, report);
@@ -284,7 +284,7 @@ CheckReport judge_deployment(const Deployment& deployment) {
         fmt::format("--moe-a2a-backend {}: no all-to-all geometry of this kind is in use", report.backend)));
   }
   const StaticCapRow* const draft = find_static_cap(deployment.draft_backend);
-  const bool draft_has_static_cap = draft != nullptr && deployment.draft_backend != deployment.args.moe_a2a_backend;
+  const bool draft_has_static_cap = draft != nullptr && deployment.draft_backend != deployment.backend;
   if (draft_has_static_cap && !has(report, FindingKind::rejected)) check_static_draft(deployment, *draft, report);
   for (const Note& note : deployment.notes)
     report.findings.push_back(make_note(FindingKind::note, Phase::start, note.message));

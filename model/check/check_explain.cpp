@@ -37,12 +37,13 @@ std::string r_text(const TroubledBatch& batch) {
 // The chain from the flags to the predicate, the same for every rank.
 std::vector<std::string> gather_chain(const Deployment& deployment) {
   std::vector<std::string> chain;
-  const bool dp = deployment.args.enable_dp_attention;
-  chain.push_back(fmt::format("require_mlp_tp_gather is {}: {}", deployment.require_mlp_tp_gather,
-                              explain(deployment.generation->gather, deployment.gather_inputs)));
-  if (deployment.skip_all_gather)
+  const SglangPart& sglang = sglang_part(deployment);
+  const bool dp = sglang.args.enable_dp_attention;
+  chain.push_back(fmt::format("require_mlp_tp_gather is {}: {}", sglang.require_mlp_tp_gather,
+                              explain(sglang.generation().gather, gather_inputs(sglang))));
+  if (sglang.skip_all_gather)
     chain.push_back("SGLANG_SCHEDULER_SKIP_ALL_GATHER is set: the scheduler exchanges nothing");
-  else if (dp && !deployment.require_mlp_tp_gather)
+  else if (dp && !sglang.require_mlp_tp_gather)
     chain.push_back("so the scheduler leaves every rank a one-entry list with its own count (the collapse)");
   else if (dp)
     chain.push_back("so every rank knows the counts of all ranks");
@@ -98,7 +99,8 @@ void add_rank_lines(const TroubledBatch& batch, std::vector<std::string>& chain)
 }
 
 bool is_collapsed(const Deployment& deployment) {
-  return deployment.args.enable_dp_attention && !deployment.require_mlp_tp_gather;
+  const SglangPart& sglang = sglang_part(deployment);
+  return sglang.args.enable_dp_attention && !sglang.require_mlp_tp_gather;
 }
 
 bool any_replay(const TroubledBatch& batch) {
@@ -111,13 +113,13 @@ bool graphs_alone_disagree(const Deployment& deployment, const TroubledBatch& ba
 
 std::string fix_disagreement(const Deployment& deployment, const TroubledBatch& batch) {
   if (deployment.rule) return "make the rule depend only on what every rank knows alike (see the differing views above)";
-  if (deployment.skip_all_gather) return "unset SGLANG_SCHEDULER_SKIP_ALL_GATHER (now set) so that the counts are exchanged";
+  if (sglang_part(deployment).skip_all_gather) return "unset SGLANG_SCHEDULER_SKIP_ALL_GATHER (now set) so that the counts are exchanged";
   if (!is_collapsed(deployment)) return "use one version and one set of flags on all ranks";
   const Generation& cured = first_with(&Generation::always_gathers);
   std::string fix = fmt::format(
       "leave out --enable-dp-lm-head, or --moe-dense-tp-size (now {}): then all counts are known; or use SGLang with #{} "
       "({}) or newer",
-      deployment.args.moe_dense_tp_size.value_or(0), cured.pr, cured.date);
+      sglang_part(deployment).args.moe_dense_tp_size.value_or(0), cured.pr, cured.date);
   if (graphs_alone_disagree(deployment, batch)) fix += "; or --disable-cuda-graph";
   return fix;
 }
@@ -294,7 +296,7 @@ CheckFinding explain_every_forward(const Deployment& deployment, const TroubledB
   const std::string_view kind = batch.phase == Phase::prefill ? "prefill" : "decode";
   CheckFinding finding = explain_rejection(
       Rejection{"first_forward", fmt::format("every {} forward", kind), error,
-                deployment.skip_all_gather
+                sglang_part(deployment).skip_all_gather
                     ? "unset SGLANG_SCHEDULER_SKIP_ALL_GATHER (now set): this backend needs the counts of all ranks"
                     : "see the assertion's own text"});
   finding.phase = batch.phase;

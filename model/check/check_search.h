@@ -6,8 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/engines/sglang/deployment.h"
-#include "model/step/decider.h"
+#include "model/step/deployment.h"
 #include "model/step/finding.h"
 
 namespace a2asim {

@@ -74,14 +74,14 @@ Result<void> Cluster::check(const Deployment& deployment, ClusterOptions options
 // How each rank constructs its MoeAlltoAll object, faults included.
 Result<void> Cluster::make_configs() {
   const ModelShape& model = *deployment_.model;
-  max_top_k_ = limits(deployment_.generation->capacity.flashinfer).max_top_k;
+  max_top_k_ = deployment_.flashinfer->max_top_k;
   if (deployment_.max_num_tokens > kMaxScenarioCap_tokens)
     return unusable(fmt::format("max_num_tokens is {} ({}): give at most {}", deployment_.max_num_tokens,
                                 deployment_.max_num_tokens_source, kMaxScenarioCap_tokens));
   AllToAllConfig config;
   config.ep_size = ep_size_;
   config.top_k = static_cast<int>(model.top_k);
-  config.num_experts = model.num_experts + deployment_.args.ep_num_redundant_experts;
+  config.num_experts = deployment_.num_experts;
   config.max_num_tokens = deployment_.max_num_tokens;
   config.combine_type = options_.dtype;
   config.hidden_size = model.hidden_size;
@@ -133,8 +133,7 @@ bool Cluster::can_dispatch() const {
 }
 
 Result<void> Cluster::build() {
-  invalid_expert_id_ = invalid_token_expert_id(deployment_.generation->sanitize, deployment_.args.moe_runner_backend,
-                                               configs_[0].num_experts);
+  invalid_expert_id_ = deployment_.invalid_expert_id;
   const auto ranks = static_cast<std::size_t>(ep_size_);
   rows_.resize(ranks);
   runtime_max_.resize(ranks);

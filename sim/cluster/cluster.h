@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "model/step/decider.h"
-#include "model/engines/sglang/deployment.h"
+#include "model/step/deployment.h"
 #include "model/base/digest.h"
 #include "model/step/finding.h"
 #include "model/alltoall/reference.h"

@@ -23,7 +23,7 @@ std::string why_eager(const Cluster& cluster, std::size_t rank) {
   const Deployment& deployment = cluster.deployment();
   const ForwardMode mode = cluster.decisions()[rank].mode;
   if (deployment.capture_bs.empty())
-    return deployment.args.disable_cuda_graph ? "CUDA graphs are disabled" : "no decode graph is captured";
+    return deployment.graphs_are_disabled ? "CUDA graphs are disabled" : "no decode graph is captured";
   if (!is_cuda_graph(mode))
     return fmt::format("no graph is captured for mode {}, and a rank that prefills makes all run eagerly", name(mode));
   return fmt::format("the batch is larger than the largest captured bucket, {}", deployment.capture_bs.back());

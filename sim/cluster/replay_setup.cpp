@@ -88,7 +88,7 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   if (!out.deployment->uses_flashinfer) {
     out.verdict = Verdict::out_of_scope;
     out.why = fmt::format("--moe-a2a-backend {}: no all-to-all whose size every rank derives",
-                          out.deployment->args.moe_a2a_backend);
+                          out.deployment->backend);
   } else if (topology.ep_size != topology.tp_size) {
     out.verdict = Verdict::rejected;
     out.why = fmt::format("the all-to-all spans all tensor-parallel ranks: ep_size {} must be tp_size {}",

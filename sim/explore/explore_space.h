@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/engines/sglang/deployment.h"
+#include "model/engines/sglang/generation.h"
+#include "model/step/deployment.h"
 #include "sim/scenario/scenario.h"
 
 namespace a2asim {

@@ -96,7 +96,7 @@ class Builder {
   // The batch of one line as a scenario says it. A chunk that is mixed with running requests holds one token of each.
   std::pair<ForwardMode, std::int64_t> batch_of(const BatchLine& line) {
     if (line.kind == BatchLine::Kind::decode) return {decode_mode(), line.count};
-    if (!deployment_.args.enable_mixed_chunk || line.running_req == 0) return {ForwardMode::extend, line.count};
+    if (!deployment_.mixes_prefill_and_decode || line.running_req == 0) return {ForwardMode::extend, line.count};
     ++mixed_;
     return {ForwardMode::mixed, line.count + line.running_req};
   }
@@ -239,9 +239,9 @@ class Builder {
     note(
         fmt::format("{} speculates: {} taken as target_verify, {} for each request{}; the passes of a draft model "
                     "(draft, draft_extend) are not logged, and the scenario has none",
-                    *deployment_.args.speculative_algorithm, counted(decode_lines_, "decode line"),
+                    deployment_.speculative_algorithm, counted(decode_lines_, "decode line"),
                     counted(static_cast<std::size_t>(width), "token"),
-                    deployment_.args.speculative_num_draft_tokens ? "" : " (assumed: the number is not known)"));
+                    deployment_.width_is_given ? "" : " (assumed: the number is not known)"));
   }
 
   void note_missing() {

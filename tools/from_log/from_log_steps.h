@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/engines/sglang/deployment.h"
+#include "model/step/deployment.h"
 #include "model/base/result.h"
 #include "tools/from_log/from_log.h"
 

@@ -1,7 +1,7 @@
 // Lesson 3: the collapse.
 #include <algorithm>
 
-#include "model/engines/sglang/generation.h"
+#include "model/engines/sglang/deployment.h"
 #include "tools/learn/lesson.h"
 #include "tools/replay/replay_formats.h"
 #include "tools/program/text.h"
@@ -27,17 +27,17 @@ LessonStep the_flags(const Lab& lab) {
   step.say(
       "Whether the all-gather's list is kept is decided by a predicate, require_mlp_tp_gather. In SGLang {} it is "
       "{} for the launch of lesson 2: {}.",
-      kBefore, plain->require_mlp_tp_gather, explain(plain->generation->gather, plain->gather_inputs));
+      kBefore, sglang_part(*plain).require_mlp_tp_gather, explain(plain->generation->gather, gather_inputs(sglang_part(*plain))));
   step.say("Add --moe-dense-tp-size {} and --enable-dp-lm-head, and it is {}: {}.",
-           deployment->args.moe_dense_tp_size.value_or(0), deployment->require_mlp_tp_gather,
-           explain(deployment->generation->gather, deployment->gather_inputs));
+           sglang_part(*deployment).args.moe_dense_tp_size.value_or(0), sglang_part(*deployment).require_mlp_tp_gather,
+           explain(deployment->generation->gather, gather_inputs(sglang_part(*deployment))));
   step.say("{}",
-           deployment->require_mlp_tp_gather
+           sglang_part(*deployment).require_mlp_tp_gather
                ? "The list stays."
                : "Dense layers no longer need the others' counts, so the scheduler keeps a list of one entry, its own "
                  "count. That is the collapse. But the all-to-all still needs them.");
   step.facts = {{"require_mlp_tp_gather",
-                 {{"plain", plain->require_mlp_tp_gather}, {"with_flags", deployment->require_mlp_tp_gather}}}};
+                 {{"plain", sglang_part(*plain).require_mlp_tp_gather}, {"with_flags", sglang_part(*deployment).require_mlp_tp_gather}}}};
   return step;
 }
 

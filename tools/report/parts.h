@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/check/check.h"
-#include "model/engines/sglang/deployment.h"
+#include "model/step/deployment.h"
 #include "model/step/topology.h"
 #include "model/step/verdict.h"
 

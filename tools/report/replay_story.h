@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "model/engines/sglang/deployment.h"
+#include "model/step/deployment.h"
 #include "sim/cluster/replay.h"
 
 namespace a2asim {

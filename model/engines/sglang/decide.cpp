@@ -30,17 +30,18 @@ std::optional<LocalBatch> local_batch(const RankBatch& batch) {
 
 }  // namespace
 
-SglangDecider::SglangDecider(const Deployment& deployment)
-    : deployment_(deployment),
+SglangDecider::SglangDecider(const SglangPart& sglang, const Deployment& deployment)
+    : sglang_(sglang),
+      deployment_(deployment),
       dp_ranks_(static_cast<std::size_t>(deployment.topology.attn_dp_size)),
       ranks_per_replica_(static_cast<std::size_t>(deployment.topology.attn_tp_size * deployment.topology.attn_cp_size)) {
-  const ServerArgs& args = deployment.args;
-  sync_inputs_.require_mlp_tp_gather = deployment.require_mlp_tp_gather;
-  sync_inputs_.skip_all_gather = deployment.skip_all_gather;
+  const ServerArgs& args = sglang.args;
+  sync_inputs_.require_mlp_tp_gather = sglang.require_mlp_tp_gather;
+  sync_inputs_.skip_all_gather = sglang.skip_all_gather;
   sync_inputs_.disable_cuda_graph = args.disable_cuda_graph;
   sync_inputs_.dwdp = args.dwdp_size > 1;
   padding_inputs_.attn_tp_size = deployment.topology.attn_tp_size;
-  padding_inputs_.cp_align_size = deployment.generation->padding.cp_padding_align_size(
+  padding_inputs_.cp_align_size = sglang.generation().padding.cp_padding_align_size(
       deployment.topology.attn_cp_size, args.cp_strategy.value_or("zigzag") == "zigzag");
   padding_inputs_.attn_dp_size = deployment.topology.attn_dp_size;
   padding_inputs_.force_max_len = backend_forces_max_len(args.moe_a2a_backend);
@@ -57,7 +58,7 @@ SglangDecider::SglangDecider(const Deployment& deployment)
   lists_.resize(decisions_.size() * dp_ranks_);
   list_owner_.resize(decisions_.size());
   list_sizes_.resize(decisions_.size());
-  if (deployment.leftover == LeftoverList::captured && !deployment.capture_bs.empty())
+  if (sglang.leftover == LeftoverList::captured && !deployment.capture_bs.empty())
     leftover_.assign(dp_ranks_, deployment.capture_bs.front() * deployment.num_tokens_per_bs);
 }
 
@@ -78,7 +79,7 @@ void SglangDecider::sync(std::span<const RankBatch> batches) {
     if (step_mode_ == ForwardMode::idle && has_work(batches[rank]) && is_decode_like(batches[rank].mode))
       step_mode_ = batches[rank].mode;
   }
-  mlp_sync(deployment_.generation->sync, sync_inputs_, local_,
+  mlp_sync(sglang_.generation().sync, sync_inputs_, local_,
            MlpSyncWorld{infos_, counts_, logprob_counts_, synced_});
 }
 
@@ -86,7 +87,7 @@ void SglangDecider::sync(std::span<const RankBatch> batches) {
 MlpSyncResult SglangDecider::synced_alone(std::size_t dp_rank) const {
   MlpSyncInputs alone = sync_inputs_;
   alone.skip_all_gather = true;
-  MlpSyncResult synced = finish_sync(deployment_.generation->sync, alone, local_[dp_rank], infos_[dp_rank],
+  MlpSyncResult synced = finish_sync(sglang_.generation().sync, alone, local_[dp_rank], infos_[dp_rank],
                                      MlpSyncTotals{}, static_cast<std::int64_t>(dp_ranks_));
   if (synced.token_list == TokenList::none) synced.token_list = TokenList::local;
   return synced;
@@ -104,7 +105,7 @@ void SglangDecider::make_list(const Part& part) {
   const bool is_stale = part.fault != nullptr && part.fault->stale_counts;
   const std::vector<std::int64_t>& counts = is_stale ? previous_counts_ : counts_;
   std::size_t size = 0;
-  switch (deployment_.require_mlp_sync ? part.synced.token_list : TokenList::none) {
+  switch (sglang_.require_mlp_sync ? part.synced.token_list : TokenList::none) {
     case TokenList::none: break;
     case TokenList::local: storage[0] = counts[part.dp_rank]; size = 1; break;
     case TokenList::global: std::copy(counts.begin(), counts.end(), storage.begin()); size = dp_ranks_; break;
@@ -129,7 +130,7 @@ std::optional<std::span<const std::int64_t>> SglangDecider::dp_global(std::size_
 }
 
 std::vector<std::int64_t> SglangDecider::gather_sizes(std::size_t ep_rank) const {
-  RankView view = deployment_.base_view(static_cast<int>(ep_rank));
+  RankView view = base_view(sglang_, deployment_, static_cast<int>(ep_rank));
   view.dp_global = dp_global(ep_rank);
   view.rows = decisions_[ep_rank].rows;
   return allgather_source_sizes(view);
@@ -146,8 +147,8 @@ bool SglangDecider::decide_replay(const Part& part, RankDecision& decision) {
   const std::int64_t width = width_of(mode_of_work(decision), false);
   ReplayInputs in;
   in.capture_bs = deployment_.capture_bs;
-  in.require_mlp_tp_gather = deployment_.require_mlp_tp_gather;
-  if (list.size() == dp_ranks_ && deployment_.require_mlp_tp_gather) {
+  in.require_mlp_tp_gather = sglang_.require_mlp_tp_gather;
+  if (list.size() == dp_ranks_ && sglang_.require_mlp_tp_gather) {
     std::copy(list.begin(), list.end(), original_.begin());
     scale_global_num_tokens(list, width);
     in.global_num_tokens = list;
@@ -156,9 +157,9 @@ bool SglangDecider::decide_replay(const Part& part, RankDecision& decision) {
   in.batch_size = runs_work(part, decision) ? part.batch.count : 0;
   in.num_tokens_per_bs = deployment_.num_tokens_per_bs;
   in.divides_by_width = divides_by_width_;
-  in.require_mlp_sync = deployment_.require_mlp_sync;
+  in.require_mlp_sync = sglang_.require_mlp_sync;
   in.can_run_dp_cuda_graph = wished || part.synced.can_run_dp_cuda_graph.value_or(false);
-  const ReplayDecision chosen = deployment_.generation->graphs.replay_bucket(in);
+  const ReplayDecision chosen = sglang_.generation().graphs.replay_bucket(in);
   if (in.global_num_tokens) std::copy(original_.begin(), original_.end(), list.begin());
   if (chosen.raised) {
     decision.raised = Error{*chosen.raised, "the CUDA-graph test has no list of token counts to take the maximum of"};
@@ -180,11 +181,11 @@ void SglangDecider::decide_eager(const Part& part, RankDecision& decision) {
                                            decision.is_extend));
     DpPaddingInputs in = padding_inputs_;
     in.is_extend_in_batch = decision.is_extend;
-    pad_global_num_tokens(deployment_.generation->padding, in, list);
+    pad_global_num_tokens(sglang_.generation().padding, in, list);
     padded = local_padded_num_tokens(list, part.dp_rank);
     // A rank that runs another mode than it announced has more rows than its list says: nothing pads them away.
     if (part.fault != nullptr) padded = std::max(padded, own_tokens);
-  } else if (deployment_.leftover == LeftoverList::unassigned && deployment_.require_mlp_sync) {
+  } else if (sglang_.leftover == LeftoverList::unassigned && sglang_.require_mlp_sync) {
     decision.raised = Error{ErrorKind::attribute_error, "the token list was never assigned: no all-gather, no capture"};
   }
   decision.rows = scattered_rows(padded, decision.is_extend);
@@ -211,7 +212,7 @@ std::int64_t SglangDecider::real_rows_of(const Part& part, std::size_t rank, std
 
 // Fills the entries of all ranks of the part, R included.
 void SglangDecider::spread(const Part& part, const RankDecision& decision, std::int64_t real_tokens) {
-  RankView view = deployment_.base_view(static_cast<int>(part.begin));
+  RankView view = base_view(sglang_, deployment_, static_cast<int>(part.begin));
   view.dp_global = dp_global(part.begin);
   view.rows = decision.rows;
   view.extend = decision.is_extend;
@@ -226,13 +227,13 @@ void SglangDecider::spread(const Part& part, const RankDecision& decision, std::
       if (decision.replay) {
         out.sizing = deployment_.baked_at(bucket, rank);
       } else if (!decision.raised) {
-        if (Result<SizingDecision> sizing = deployment_.size(view)) {
+        if (Result<SizingDecision> sizing = size(sglang_, deployment_.rule, view)) {
           out.sizing = *sizing;
         } else {
           out.raised = std::move(sizing.error());
           // Did it raise because of the cap? Then say which R it wanted.
           view.max_num_tokens = std::numeric_limits<std::int64_t>::max();
-          if (const auto wanted = deployment_.generation->sizing(view); wanted && !deployment_.rule) out.sizing = *wanted;
+          if (const auto wanted = sglang_.generation().sizing(view); wanted && !deployment_.rule) out.sizing = *wanted;
           view.max_num_tokens = deployment_.max_num_tokens;
         }
       }
@@ -282,11 +283,11 @@ bool SglangDecider::follow(const Part& part, const RankDecision& decision, std::
 void SglangDecider::decide_part(const Part& part) {
   const RankFault* const fault = part.fault;
   RankDecision decision;
-  decision.participates = (deployment_.require_mlp_sync ? part.synced.has_batch : has_work(part.batch)) &&
+  decision.participates = (sglang_.require_mlp_sync ? part.synced.has_batch : has_work(part.batch)) &&
                           !(fault != nullptr && fault->absent);
   decision.mode = has_work(part.batch) ? part.batch.mode : ForwardMode::idle;
   if (fault != nullptr && fault->mode) decision.mode = *fault->mode;
-  decision.is_extend = deployment_.require_mlp_sync ? part.synced.is_extend_in_batch.value_or(false)
+  decision.is_extend = sglang_.require_mlp_sync ? part.synced.is_extend_in_batch.value_or(false)
                                                     : !is_decode_like(decision.mode);
   if (fault != nullptr && fault->mode && !is_decode_like(*fault->mode)) decision.is_extend = true;
   if (!decision.participates) {
@@ -298,7 +299,7 @@ void SglangDecider::decide_part(const Part& part) {
   const std::int64_t real_tokens =
       runs_work(part, decision) ? part.batch.count * width_of(decision.mode, decision.is_extend) : 0;
   const bool can_share =
-      fault == nullptr && deployment_.require_mlp_sync && part.synced.token_list == TokenList::global;
+      fault == nullptr && sglang_.require_mlp_sync && part.synced.token_list == TokenList::global;
   const Kind kind = can_share ? kind_of(part, decision) : Kind{};
   if (can_share && leader_ && leader_->kind == kind) {
     share_list(part, leader_->ep_rank, dp_ranks_);
@@ -341,6 +342,8 @@ std::span<const RankDecision> SglangDecider::decide(std::span<const RankBatch> b
   return decisions_;
 }
 
-std::unique_ptr<Decider> Deployment::make_decider() const { return std::make_unique<SglangDecider>(*this); }
+std::unique_ptr<Decider> SglangPart::make_decider(const Deployment& deployment) const {
+  return std::make_unique<SglangDecider>(*this, deployment);
+}
 
 }  // namespace a2asim

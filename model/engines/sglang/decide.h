@@ -13,7 +13,7 @@ namespace a2asim {
 
 class SglangDecider final : public Decider {
  public:
-  explicit SglangDecider(const Deployment& deployment);
+  SglangDecider(const SglangPart& sglang, const Deployment& deployment);
 
   std::span<const RankDecision> decide(std::span<const RankBatch> batches, GraphChoice graph,
                                        std::span<const RankFault> faults) override;
@@ -70,6 +70,7 @@ class SglangDecider final : public Decider {
   };
   Kind kind_of(const Part& part, const RankDecision& decision) const;
 
+  const SglangPart& sglang_;
   const Deployment& deployment_;
   std::size_t dp_ranks_;
   std::size_t ranks_per_replica_;

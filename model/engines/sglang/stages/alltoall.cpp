@@ -1,0 +1,112 @@
+#include "model/engines/sglang/stages/stages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/engines/sglang/cap_variable.h"
+#include "model/engines/sglang/static_caps.h"
+
+namespace a2asim::stages {
+namespace {
+
+DispatchType dispatch_type(const ServerArgs& args) {
+  const auto type = parse_dispatch_type(args.flashinfer_a2a_dispatch_type.value_or("bf16"));
+  return type ? *type : DispatchType::bf16;  // "auto" resolves to bf16 unless the model is quantised: never larger
+}
+
+// The cap, what it is made of, and the workspace.
+Result<void> add_capacity(const Started& started, std::int64_t ranks, AllToAllSetup& out) {
+  const ServerArgs& args = started.args;
+  const CapacityRules& rules = started.generation().capacity;
+  const std::optional<std::string_view> env = started.env.get(kCapVariable);
+  const int ep_size = static_cast<int>(ranks);
+  out.max_num_tokens = rules.max_num_tokens(env, args.chunked_prefill_size, ep_size);
+  const std::string_view times = started.generation().cap_is_times_ep_size ? " x ep_size" : "";
+  if (env && int_env_or(env, -1) == int_env_or(env, -2)) {
+    out.max_num_tokens_source = fmt::format("{}={}{}", kCapVariable, *env, times);
+  } else {
+    out.max_num_tokens_source = fmt::format("default: {}{}", started.generation().cap_default, times);
+  }
+  const std::optional<ModelShape>& model = started.given.model;
+  if (!model) return {};
+  CapacityInputs in;
+  in.env = env;
+  in.chunked_prefill_size = args.chunked_prefill_size;
+  in.ep_size = ep_size;
+  in.hidden_size = model->hidden_size;
+  in.top_k = model->top_k;
+  if (args.speculative_algorithm) in.speculative_algorithm = *args.speculative_algorithm;
+  in.moe_nvfp4_dispatch = started.env.get_bool("SGLANG_MOE_NVFP4_DISPATCH", false);
+  in.dispatch_type = out.dispatch_type;
+  auto sized = capacity(rules, in);
+  if (!sized) return tl::unexpected(sized.error());
+  out.capacity = *sized;
+  return {};
+}
+
+// A call of one token in an ample workspace.
+Result<void> check_any_dispatch(const AllToAllSetup& out, const std::optional<ModelShape>& model, std::int64_t ranks,
+                                const FlashInferLimits& flashinfer) {
+  const int ep_size = static_cast<int>(ranks);
+  if (ep_size > flashinfer.max_ranks)
+    return fail(ErrorKind::runtime_error,
+                fmt::format("Check failed: epSize must be in the range (0, {}], got {}", flashinfer.max_ranks, ep_size));
+  if (!model || !out.capacity) return {};
+  std::vector<Payload> payloads;
+  for (const std::int64_t bytes : payload_bytes_per_token(out.dispatch_type, model->hidden_size, model->top_k))
+    payloads.push_back({bytes, 1});
+  const int top_k = static_cast<int>(std::min<std::int64_t>(model->top_k, 1 << 20));
+  const DispatchCall call{.ep_size = ep_size,
+                          .ep_rank = 0,
+                          .runtime_max_tokens_per_rank = 1,
+                          .max_num_tokens = 1,
+                          .workspace_bytes_per_rank = std::int64_t{1} << 50,
+                          .top_k = top_k,
+                          .num_experts = out.num_experts,
+                          .payloads = payloads};
+  if (auto checked = check_dispatch_op(flashinfer, call); !checked) return checked;
+  return check_dispatch_launch(flashinfer, top_k, ep_size);
+}
+
+// What FlashInfer refuses in every dispatch, whatever the batch.
+void add_launch_error(const Started& started, std::int64_t ranks, AllToAllSetup& out) {
+  const auto check = [&](const FlashInferLimits& flashinfer) {
+    return check_any_dispatch(out, started.given.model, ranks, flashinfer);
+  };
+  const Result<void> checked = check(*out.flashinfer);
+  if (checked) return;
+  std::string fix = fmt::format("give --moe-a2a-backend none (now flashinfer; no FlashInfer up to {} can)",
+                                limits(newest_generation().capacity.flashinfer).tag);
+  for (const Generation& later : newer_than(started.generation())) {
+    if (!check(limits(later.capacity.flashinfer))) continue;
+    fix = fmt::format("use SGLang of {} ({}) or newer, whose FlashInfer {} can; or give --moe-a2a-backend none (now "
+                      "flashinfer)",
+                      later.date, later.name, limits(later.capacity.flashinfer).tag);
+    break;
+  }
+  out.launch_error = Rejection{"first_forward", "FlashInfer dispatch", checked.error(), std::move(fix)};
+}
+
+}  // namespace
+
+Result<AllToAllSetup> alltoall_of(const Started& started, const Layout& layout) {
+  const ServerArgs& args = started.args;
+  const Generation& generation = started.generation();
+  AllToAllSetup out;
+  out.backend = args.moe_a2a_backend;
+  out.uses_flashinfer = out.backend == "flashinfer";
+  out.has_static_cap = find_static_cap(out.backend) != nullptr;
+  out.dispatch_type = dispatch_type(args);
+  out.flashinfer = &limits(generation.capacity.flashinfer);
+  if (started.given.model) {
+    out.num_experts = started.given.model->num_experts + args.ep_num_redundant_experts;
+    out.invalid_expert_id = invalid_token_expert_id(generation.sanitize, args.moe_runner_backend, out.num_experts);
+  }
+  if (!out.uses_flashinfer) return out;
+  if (auto ok = add_capacity(started, layout.topology.ep_size, out); !ok) return tl::unexpected(ok.error());
+  add_launch_error(started, layout.topology.ep_size, out);
+  return out;
+}
+
+}  // namespace a2asim::stages
