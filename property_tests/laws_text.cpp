@@ -67,7 +67,7 @@ std::string judge_command_text(const std::string& text, const Generation& genera
 }  // namespace
 
 std::string texts_are_stable(const Scenario& world, Trial& trial) {
-  const Result<GenerationMatch> generation = find_generation(*world.sglang);
+  const Result<GenerationMatch> generation = find_generation(*world.version);
   Random random(world.seed * 7919 + static_cast<std::uint64_t>(size_of(world)));
   std::string scenario = to_yaml(world), command = launch_text(world);
   for (const auto& [key, value] : launch_env(world)) command = key + "=" + value + " " + command;

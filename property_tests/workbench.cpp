@@ -12,7 +12,8 @@ namespace {
 // All that a deployment depends on.
 std::string deployment_key(const Scenario& world) {
   Scenario head;
-  head.sglang = world.sglang;
+  head.engine = world.engine;
+  head.version = world.version;
   head.launch = world.launch;
   head.parallel = world.parallel;
   head.env = world.env;

@@ -352,7 +352,8 @@ std::int64_t limit_of(const Scenario& world, ForwardMode mode) {
 Scenario draw_world(ChoiceSource& choose, const Space& space, std::string_view generation) {
   Scenario world;
   world.name = "world";
-  world.sglang = std::string(generation);
+  world.engine = "sglang";
+  world.version = std::string(generation);
   const Work work = choose.one_of(works_of(space));
   world.parallel = draw_parallel(choose, space, work);
   const std::int64_t ranks = world.parallel->world_size();

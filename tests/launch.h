@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "model/engines/sglang/deploy_command.h"
+#include "model/step/engine.h"
 
 namespace a2asim::test {
 
@@ -21,7 +21,7 @@ inline constexpr std::string_view kGathered =
 // The deployment of a command; fails the test when the command cannot be used.
 inline std::unique_ptr<Deployment> deploy(std::string_view generation, std::string_view command,
                                           std::optional<ModelShape> model = ModelShape{256, 8, 7168}) {
-  const auto match = find_generation(generation);
+  const auto match = engines().front()->find_version(generation);
   REQUIRE(match.has_value());
   DeployOptions options;
   options.version = *match;

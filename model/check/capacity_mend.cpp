@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "model/engines/sglang/cap_variable.h"
+#include "model/engines/sglang/deployment.h"
 #include "model/step/finding.h"
 #include "model/engines/sglang/static_caps.h"
 
@@ -27,7 +28,7 @@ Cap cap_of(const Deployment& deployment) {
   if (const StaticCapRow* row = find_static_cap(deployment.backend))
     return {row->env, int_env_or(sglang_part(deployment).env.get(row->env), row->default_cap), 1};
   return {kCapVariable, deployment.max_num_tokens,
-          deployment.generation->cap_is_times_ep_size ? deployment.topology.ep_size : 1};
+          sglang_part(deployment).generation().cap_is_times_ep_size ? deployment.topology.ep_size : 1};
 }
 
 // A limit that can be lowered, in steps: one token or request a rank, or one entry of a list.

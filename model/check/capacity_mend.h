@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/check/check.h"
-#include "model/engines/sglang/deployment.h"
+#include "model/step/deployment.h"
 
 namespace a2asim {
 

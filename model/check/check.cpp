@@ -7,6 +7,7 @@
 
 #include "model/base/words.h"
 #include "model/engines/sglang/cap_variable.h"
+#include "model/engines/sglang/deployment.h"
 #include "model/check/capacity_mend.h"
 #include "model/check/check_explain.h"
 #include "model/check/check_search.h"
@@ -84,7 +85,7 @@ void add_prefill_graphs(const Deployment& deployment, CheckReport& report) {
 
 void add_autotune(const Deployment& deployment, CheckReport& report) {
   const std::int64_t pool = deployment.requests_per_dp_rank.value;
-  const auto runners = split_words(deployment.generation->autotuned_runners);
+  const auto runners = split_words(sglang_part(deployment).generation().autotuned_runners);
   const bool autotunes = std::ranges::find(runners, sglang_part(deployment).args.moe_runner_backend) != runners.end();
   if (!autotunes || sglang_part(deployment).args.disable_flashinfer_autotune || pool <= deployment.max_num_tokens) return;
   const std::int64_t replicas = deployment.topology.attn_dp_size;
@@ -128,7 +129,7 @@ void add_open_limits(const Deployment& deployment, CheckReport& report) {
         fmt::format("--max-running-requests is not given: safe up to {} running requests a rank ({} in all), by the cap {}",
                     safe, safe * replicas, deployment.max_num_tokens)));
   }
-  const bool leaves_prefill = deployment.generation->extend_leaves_alltoall && !deployment.rule;
+  const bool leaves_prefill = sglang_part(deployment).generation().extend_leaves_alltoall && !deployment.rule;
   if (!deployment.prefill_tokens.is_explicit && deployment.prefill_reachable && !leaves_prefill)
     report.findings.push_back(make_note(
         FindingKind::chunk_open, Phase::prefill,

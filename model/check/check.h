@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "model/flashinfer/capacity.h"
-#include "model/engines/sglang/deployment.h"
+#include "model/step/engine.h"
 #include "model/step/finding.h"
 #include "model/step/verdict.h"  // Verdict and name(Verdict)
 
@@ -47,7 +47,7 @@ struct CheckFinding {
 
 struct CheckReport {
   Verdict verdict = Verdict::agrees;
-  const Generation* generation = nullptr;
+  const Version* generation = nullptr;
   std::string backend;  // --moe-a2a-backend as resolved
   Topology topology;
   std::optional<Capacity> capacity;    // FlashInfer only; nothing when rejected before it was known

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "model/engines/sglang/cap_variable.h"
+#include "model/engines/sglang/deployment.h"
 #include "model/check/capacity_mend.h"
 #include "model/check/finding_info.h"
 
@@ -108,7 +109,7 @@ bool any_replay(const TroubledBatch& batch) {
 }
 
 bool graphs_alone_disagree(const Deployment& deployment, const TroubledBatch& batch) {
-  return any_replay(batch) && deployment.generation->only_graphs_disagree;
+  return any_replay(batch) && sglang_part(deployment).generation().only_graphs_disagree;
 }
 
 std::string fix_disagreement(const Deployment& deployment, const TroubledBatch& batch) {

@@ -28,7 +28,7 @@
 namespace a2asim {
 
 struct Deployment;
-struct Generation;
+struct Version;
 
 // What an engine keeps of a deployment for itself.
 class EnginePart {
@@ -102,7 +102,7 @@ struct AllToAllSetup {
 };
 
 struct Deployment : Speculation, StepLimits, DecodeGraphs, AllToAllSetup {
-  const Generation* generation = nullptr;
+  const Version* generation = nullptr;
   Topology topology;
   std::optional<ModelShape> model;
   SizingRule rule;  // a rule of the user's own; empty: the version's

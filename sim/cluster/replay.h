@@ -64,7 +64,7 @@ struct ReplayedStep {
 struct ReplayReport {
   std::string name;
   std::string file;
-  const Generation* generation = nullptr;
+  const Version* generation = nullptr;
   Fidelity fidelity = Fidelity::numeric;  // as run: a rank built with other payload bytes lowers numeric to provenance
   std::uint64_t seed = 0;
   int ep_size = 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "model/engines/sglang/deploy_command.h"
 
 namespace a2asim {
 namespace {
@@ -49,26 +48,43 @@ void settle_start(const Scenario& scenario, ScenarioDeployment& out) {
   }
 }
 
+// The engine of the command, and whether the scenario says the same.
+Result<const Engine*> engine_of(const Scenario& scenario, std::string_view file, const LaunchCommand& command) {
+  const Engine& engine = find_engine(command);
+  if (scenario.engine && *scenario.engine != engine.name)
+    return scenario_error(file, scenario.at.version,
+                          fmt::format("engine: {} is given, but the command starts a server of {}", *scenario.engine,
+                                      engine.name));
+  return &engine;
+}
+
 }  // namespace
 
-Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, std::string_view sglang,
+Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, std::string_view version,
                                   SizingRule rule) {
   ScenarioDeployment out;
-  std::string_view wanted = sglang;
-  if (wanted.empty()) wanted = scenario.sglang ? std::string_view(*scenario.sglang) : "newest";
-  const Result<GenerationMatch> match = find_generation(wanted);
-  if (!match && sglang.empty()) return scenario_error(file, scenario.at.sglang, "sglang: " + match.error().message);
+  const auto launch_error = [&](const Error& error) {
+    return scenario_error(file, scenario.at.deployment, (scenario.launch ? "launch: " : "") + error.message);
+  };
+  Result<LaunchCommand> command = parse_launch_command(launch_text(scenario));
+  if (!command) return launch_error(command.error());
+  const Result<const Engine*> engine = engine_of(scenario, file, *command);
+  if (!engine) return tl::unexpected(engine.error());
+  const Result<VersionMatch> match =
+      (*engine)->find_version(!version.empty() ? version : scenario.version ? *scenario.version : "newest");
+  if (!match && version.empty())
+    return scenario_error(file, scenario.at.version,
+                          fmt::format("{}: {}", scenario.at.version_key, match.error().message));
   if (!match) return fail(ErrorKind::bad_input, "--sglang: " + match.error().message);
-  out.generation = match->generation;
+  out.generation = match->version;
   if (!match->note.empty()) out.notes.push_back(match->note);
   DeployOptions options;
   options.version = *match;
   for (const auto& [name, value] : launch_env(scenario)) options.env.set(name, value);
   options.model = ModelShape{scenario.model.num_experts, scenario.model.top_k, scenario.model.hidden_size};
   options.rule = std::move(rule);
-  Result<DeployedCommand> deployed = deploy_command(launch_text(scenario), options);
-  if (!deployed)
-    return scenario_error(file, scenario.at.deployment, (scenario.launch ? "launch: " : "") + deployed.error().message);
+  Result<DeployedCommand> deployed = (*engine)->deploy(std::move(*command), options);
+  if (!deployed) return launch_error(deployed.error());
   for (const Note& note : deployed->launch.notes) out.notes.push_back(note.message);
   for (const Note& note : deployed->argument_notes) out.notes.push_back(note.message);
   if (deployed->refused) {

@@ -7,15 +7,14 @@
 #include <string_view>
 #include <vector>
 
-#include "model/engines/sglang/generation.h"
-#include "model/step/deployment.h"
+#include "model/step/engine.h"
 #include "model/step/verdict.h"
 #include "sim/scenario/scenario.h"
 
 namespace a2asim {
 
 struct ScenarioDeployment {
-  const Generation* generation = nullptr;
+  const Version* generation = nullptr;
   std::unique_ptr<Deployment> deployment;  // nullptr: argparse refused the command
   // What there is to say before the first step. agrees: the engine starts and the steps decide.
   // rejected: it refuses to start. over_capacity: it fails at graph capture, because a bucket is above the cap.
@@ -25,13 +24,13 @@ struct ScenarioDeployment {
   std::vector<std::string> notes;
 };
 
-// `sglang`: the generation that is to run, empty for the scenario's own (the newest if it names none). `rule`: one in
+// `version`: the one that is to run, empty for the scenario's own (the newest if it names none). `rule`: one in
 // place of the generation's, may be empty. `file` names the scenario in errors, which are bad_input: an unknown
 // generation, a command that means no deployment, steps or faults that do not fit its ranks.
 //
 // A deployment given as `parallel:` is a layout, not a command: what SGLang's argument handlers refuse about it
 // (FlashInfer with dp_size != tp_size, from #25907 on) is a note, so that layouts of other builds can be run.
-Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, std::string_view sglang,
+Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, std::string_view version,
                                   SizingRule rule = {});
 
 }  // namespace a2asim

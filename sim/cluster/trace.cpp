@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 
 namespace a2asim {
 namespace {

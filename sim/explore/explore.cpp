@@ -21,7 +21,7 @@ struct Plan {
   std::int64_t last_cases = -1;  // of configuration end - 1; -1: all
 };
 
-Plan make_plan(const Generation& generation, const ExploreOptions& options) {
+Plan make_plan(const Version& generation, const ExploreOptions& options) {
   Plan plan{.space = explore_space(generation), .end = 0};
   const auto all = static_cast<std::int64_t>(plan.space.size());
   plan.end = all;
@@ -38,7 +38,7 @@ Plan make_plan(const Generation& generation, const ExploreOptions& options) {
 
 class Run {
  public:
-  Run(const Generation& generation, const ExploreOptions& options)
+  Run(const Version& generation, const ExploreOptions& options)
       : generation_(generation), options_(options), plan_(make_plan(generation, options)) {
     for (std::int64_t at = options.shard; at < plan_.end; at += options.shards) mine_.push_back(at);
     blocks_.resize((mine_.size() + kBlock - 1) / kBlock);
@@ -84,7 +84,7 @@ class Run {
     }
   }
 
-  const Generation& generation_;
+  const Version& generation_;
   const ExploreOptions& options_;
   Plan plan_;
   std::vector<std::int64_t> mine_;                            // configurations of this shard
@@ -163,7 +163,7 @@ Result<void> add(GenerationExploration& into, const GenerationExploration& part)
   return {};
 }
 
-GenerationExploration explore(const Generation& generation, const ExploreOptions& options) {
+GenerationExploration explore(const Version& generation, const ExploreOptions& options) {
   return Run(generation, options).run();
 }
 

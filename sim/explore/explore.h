@@ -89,6 +89,6 @@ struct ExploreOptions {
   std::function<bool(std::int64_t done, std::int64_t all)> on_progress;
 };
 
-GenerationExploration explore(const Generation& generation, const ExploreOptions& options);
+GenerationExploration explore(const Version& generation, const ExploreOptions& options);
 
 }  // namespace a2asim

@@ -17,7 +17,7 @@ ExploreOutcome judge_case(std::span<const RankDecision> decisions);
 
 class ConfigurationExplorer {
  public:
-  ConfigurationExplorer(const Generation& generation, SizingRule rule)
+  ConfigurationExplorer(const Version& generation, SizingRule rule)
       : generation_(generation), rule_(std::move(rule)) {}
 
   std::int64_t count_cases(const ExploreConfiguration& configuration);
@@ -36,7 +36,7 @@ class ConfigurationExplorer {
   ExploreWitness witness_of(const ExploreConfiguration& configuration, const Deployment& deployment,
                             std::span<const RankBatch> batches, Decider& decider, const Case& what) const;
 
-  const Generation& generation_;
+  const Version& generation_;
   SizingRule rule_;
   std::map<std::vector<std::int64_t>, std::unique_ptr<ExploreBatches>> batches_;  // by ExploreBatches::key
   std::vector<Case> cases_;                                                       // scratch

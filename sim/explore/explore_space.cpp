@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "model/base/check_invariant.h"
-#include "model/engines/sglang/deploy_command.h"
 
 namespace a2asim {
 namespace {
@@ -141,8 +140,8 @@ std::string class_name(std::size_t exploring_class) {
   return extra.empty() ? name : name + '+' + std::string(extra);
 }
 
-std::vector<ExploreConfiguration> explore_space(const Generation& generation) {
-  const std::string_view runners = generation.start.flashinfer_runners;
+std::vector<ExploreConfiguration> explore_space(const Version& version) {
+  const std::string_view runner = engine_of(version).alltoall_runner(version);
   std::vector<ExploreConfiguration> space;
   std::vector<Sized> sized;
   std::int64_t tp_size = 1;
@@ -154,7 +153,7 @@ std::vector<ExploreConfiguration> explore_space(const Generation& generation) {
   for (const Ranks& ranks : kRanks) {
     if (ranks.tp_size != tp_size) take();
     tp_size = ranks.tp_size;
-    walk(0, {.config = plain_configuration(ranks, runners.substr(0, runners.find(' ')))}, sized);
+    walk(0, {.config = plain_configuration(ranks, runner)}, sized);
   }
   take();
   for (std::size_t at = 0; at < space.size(); ++at) {
@@ -166,9 +165,10 @@ std::vector<ExploreConfiguration> explore_space(const Generation& generation) {
 
 ScenarioModel explore_model() { return {.num_experts = 16, .top_k = 2, .hidden_size = 64, .layers = 1}; }
 
-Scenario explore_scenario(const Generation& generation, const ExploreConfiguration& configuration) {
+Scenario explore_scenario(const Version& version, const ExploreConfiguration& configuration) {
   Scenario scenario;
-  scenario.sglang = generation.name;
+  scenario.engine = engine_of(version).name;
+  scenario.version = version.name;
   scenario.parallel = configuration.parallel;
   scenario.env = configuration.env;
   scenario.launch = launch_text(scenario);
@@ -178,7 +178,7 @@ Scenario explore_scenario(const Generation& generation, const ExploreConfigurati
   return scenario;
 }
 
-Result<std::unique_ptr<Deployment>> explore_deployment(const Generation& generation,
+Result<std::unique_ptr<Deployment>> explore_deployment(const Version& version,
                                                        const ExploreConfiguration& configuration, SizingRule rule) {
   Scenario scenario;
   scenario.parallel = configuration.parallel;
@@ -188,7 +188,7 @@ Result<std::unique_ptr<Deployment>> explore_deployment(const Generation& generat
   if (!launch) return tl::unexpected(launch.error());
   const ScenarioModel model = explore_model();
   DeployOptions options;
-  options.version.generation = &generation;
+  options.version.version = &version;
   for (const auto& [name, value] : launch_env(scenario)) options.env.set(name, value);
   options.model = ModelShape{model.num_experts, model.top_k, model.hidden_size};
   options.rule = std::move(rule);

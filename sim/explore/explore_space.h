@@ -7,8 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/engines/sglang/generation.h"
-#include "model/step/deployment.h"
+#include "model/step/engine.h"
 #include "sim/scenario/scenario.h"
 
 namespace a2asim {
@@ -37,16 +36,16 @@ struct ExploreConfiguration {
 
 // The same list for every generation but for the runner, which is the first that the generation allows. Ordered by
 // ranks, then by how many settings differ from the plain ones.
-std::vector<ExploreConfiguration> explore_space(const Generation& generation);
+std::vector<ExploreConfiguration> explore_space(const Version& version);
 
 // The shape of the model that witnesses use: small, and divisible by every number of ranks of the space.
 ScenarioModel explore_model();
 
 // A scenario of the configuration, without steps.
-Scenario explore_scenario(const Generation& generation, const ExploreConfiguration& configuration);
+Scenario explore_scenario(const Version& version, const ExploreConfiguration& configuration);
 
 // The deployment that the scenario describes, with a rule of the user's own or an empty one.
-Result<std::unique_ptr<Deployment>> explore_deployment(const Generation& generation,
+Result<std::unique_ptr<Deployment>> explore_deployment(const Version& version,
                                                        const ExploreConfiguration& configuration, SizingRule rule);
 
 }  // namespace a2asim

@@ -147,14 +147,17 @@ struct Expect {
 
 // Of what only the deployment can judge.
 struct ScenarioPositions {
-  Position sglang, env, model;
+  Position version, env, model;  // version: or the engine, where no version is given
+  std::string version_key = "version";  // as the file spells it
   Position deployment;  // launch or parallel
-  bool operator==(const ScenarioPositions&) const = default;
+  constexpr bool operator==(const ScenarioPositions&) const { return true; }
 };
 
 struct Scenario {
   std::string name;
-  std::optional<std::string> sglang;  // generation: PR, release or date; nothing: the newest
+  // `sglang: X` in a file is short for `engine: sglang` with `version: X`.
+  std::optional<std::string> engine;   // nothing: whose server the command starts
+  std::optional<std::string> version;  // a change, release or date; nothing: the newest
   std::optional<std::string> launch;  // exactly one of launch and parallel is given
   std::optional<Parallel> parallel;
   std::map<std::string, std::string> env;
@@ -165,7 +168,7 @@ struct Scenario {
   std::vector<Step> steps;
   std::vector<Fault> faults;
   std::optional<Expect> expect;                        // for the file's own generation
-  std::map<std::string, Expect> expect_by_generation;  // for others: generation as in `sglang`
+  std::map<std::string, Expect> expect_by_generation;  // for others: as in `version`
   ScenarioPositions at;
   bool operator==(const Scenario&) const = default;
 };

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "model/engines/sglang/cap_variable.h"
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "model/alltoall/routing.h"
 #include "model/alltoall/workspace.h"
 #include "sim/scenario/scenario_reader_fields.h"
@@ -258,7 +258,7 @@ Expect read_expect(const Node& node, std::string_view what, std::int64_t steps) 
   return expect;
 }
 
-std::map<std::string, Expect> read_expect_by_generation(const Node& node, std::int64_t steps) {
+std::map<std::string, Expect> read_expect_by_generation(const Node& node, const Engine& engine, std::int64_t steps) {
   constexpr std::string_view what = "expect_by_generation";
   if (node.kind != Node::Kind::mapping) {
     refuse(node.at, fmt::format("{} is no mapping; give GENERATION: {{verdict: ..}} pairs", what));
@@ -270,18 +270,38 @@ std::map<std::string, Expect> read_expect_by_generation(const Node& node, std::i
       refuse(node.keys[i].at,
              fmt::format("{} is no generation; name a PR, a release or a date", yaml::shown(generation)));
     }
-    if (const auto match = find_generation(generation); !match)
+    if (const auto match = engine.find_version(generation); !match)
       refuse(node.keys[i].at, fmt::format("{}: {}", what, match.error().message));
     all[generation] = read_expect(node.items[i], fmt::format("{}.{}", what, generation), steps);
   }
   return all;
 }
 
-void read_deployment(Scenario& scenario, const Record& record) {
-  if (const Node* sglang = record.find("sglang")) {
-    scenario.sglang = yaml::read_text(*sglang, "sglang", true);
-    scenario.at.sglang = sglang->at;
+// engine: and version:, or both in one: `sglang: v0.5.13`.
+void read_version(Scenario& scenario, const Record& record) {
+  const Node* const engine = record.find("engine");
+  const Node* version = record.find("version");
+  if (engine != nullptr) {
+    scenario.engine = yaml::read_text(*engine, "engine", true);
+    scenario.at.version = engine->at;
+    if (const auto known = find_engine(*scenario.engine); !known) refuse(engine->at, "engine: " + known.error().message);
   }
+  for (const Engine* known : engines()) {
+    const Node* const both = record.find(known->name);
+    if (both == nullptr) continue;
+    if (engine != nullptr || version != nullptr)
+      refuse(both->at, fmt::format("{}: is short for engine: and version:; give either it or them", known->name));
+    scenario.engine = known->name;
+    scenario.at.version_key = known->name;
+    version = both;
+  }
+  if (version == nullptr) return;
+  scenario.version = yaml::read_text(*version, scenario.at.version_key, true);
+  scenario.at.version = version->at;
+}
+
+void read_deployment(Scenario& scenario, const Record& record) {
+  read_version(scenario, record);
   if (const Node* env = record.find("env")) {
     scenario.env = read_env(*env);
     scenario.at.env = env->at;
@@ -303,8 +323,16 @@ void read_deployment(Scenario& scenario, const Record& record) {
   if (twice) refuse(parallel->at, "parallel.max_num_tokens and env give the cap twice; remove one");
 }
 
+// Where nothing names one, the command's is the first; an unreadable command is told later.
+const Engine& engine_of(const Scenario& scenario) {
+  const auto named = scenario.engine ? find_engine(*scenario.engine) : Result<const Engine*>(engines().front());
+  return **named;
+}
+
 Scenario read_scenario(const Node& root) {
   static constexpr std::string_view keys[] = {"name",
+                                              "engine",
+                                              "version",
                                               "sglang",
                                               "launch",
                                               "parallel",
@@ -338,7 +366,7 @@ Scenario read_scenario(const Node& root) {
   }
   if (const Node* expect = record.find("expect")) scenario.expect = read_expect(*expect, "expect", steps);
   if (const Node* all = record.find("expect_by_generation")) {
-    scenario.expect_by_generation = read_expect_by_generation(*all, steps);
+    scenario.expect_by_generation = read_expect_by_generation(*all, engine_of(scenario), steps);
   }
   return scenario;
 }

@@ -71,7 +71,12 @@ std::string parallel_lines(const Parallel& parallel) {
 
 std::string deployment_lines(const Scenario& scenario) {
   std::string out;
-  if (scenario.sglang) out += fmt::format("sglang: {}\n", quoted(*scenario.sglang));
+  if (scenario.engine && scenario.version) {
+    out += fmt::format("{}: {}\n", *scenario.engine, quoted(*scenario.version));  // the short form
+  } else {
+    if (scenario.engine) out += fmt::format("engine: {}\n", *scenario.engine);
+    if (scenario.version) out += fmt::format("version: {}\n", quoted(*scenario.version));
+  }
   if (scenario.launch) out += fmt::format("launch: {}\n", quoted(*scenario.launch));
   if (scenario.parallel) out += parallel_lines(*scenario.parallel);
   if (!scenario.env.empty()) out += "env:\n";

@@ -23,10 +23,10 @@ struct Question {
 };
 
 CheckReport check(const Question& question, const std::string& command) {
-  const auto match = find_generation(question.generation);
+  const auto match = engines().front()->find_version(question.generation);
   REQUIRE(match.has_value());
   DeployOptions options;
-  options.version.generation = match->generation;
+  options.version = *match;
   if (question.cap) options.env.set("SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK", std::to_string(*question.cap));
   options.model = ModelShape{256, 8, 7168};
   options.gpu_memory_gib = question.gpu_memory_gib;

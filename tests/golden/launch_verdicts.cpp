@@ -7,14 +7,14 @@
 #include <array>
 
 #include "model/check/check.h"
-#include "model/engines/sglang/deploy_command.h"
+#include "model/step/engine.h"
 #include "tests/golden/table.h"
 
 namespace a2asim::golden {
 namespace {
 
 Result<CheckReport> check_row(Fields& in) {
-  const auto match = find_generation(in.get<std::string>("generation"));
+  const auto match = engines().front()->find_version(in.get<std::string>("generation"));
   if (!match) return tl::unexpected(match.error());
   DeployOptions options;
   options.version = *match;

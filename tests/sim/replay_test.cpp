@@ -122,6 +122,7 @@ TEST_CASE("replay: what only the deployment can judge is refused with its place"
   const std::vector<std::pair<std::string, std::string>> cases = {
       {with(fmt::format("sglang: pr1\n{}", layout)), "f:2:9: sglang: 'pr1' is no generation"},
       {with(fmt::format("sglang: v0.5.99\n{}", layout)), "f:2:9: sglang: v0.5.99: the generation of this release"},
+      {with(fmt::format("version: pr1\n{}", layout)), "f:2:10: version: 'pr1' is no generation"},
       {with("launch: ls -l"), "f:2:9: launch: 'ls -l' starts no"},
       {with("launch: \"\""), "f:2:9: launch: no command"},
       {with("launch: python3 -m sglang.launch_server 'abc"), "f:2:9: launch: line 1 of the command: the quote"},

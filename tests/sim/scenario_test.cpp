@@ -115,6 +115,11 @@ std::vector<Bad> bad_shapes() {
       {with("env: {A: [1]}\n"), "t.yaml:7:10: env.A is a list; give a text"},
       {with("sglang: [pr30450]\n"), "t.yaml:7:9: sglang is a list; give a text"},
       {with("sglang: \"a\\nb\"\n"), "t.yaml:7:9: sglang contains a line break"},
+      {with("version: [v0.5.13]\n"), "t.yaml:7:10: version is a list; give a text"},
+      {with("engine: vllm\n"), "t.yaml:7:9: engine: 'vllm' is no engine known here; name one of sglang"},
+      {with("engine: [sglang]\n"), "t.yaml:7:9: engine is a list; give a text"},
+      {with("engine: sglang\nsglang: pr30450\n"), "t.yaml:8:9: sglang: is short for engine: and version:; give either"},
+      {with("sglang: pr30450\nversion: pr29461\n"), "t.yaml:7:9: sglang: is short for engine: and version:; give either"},
   };
 }
 
@@ -228,6 +233,9 @@ std::vector<std::string> good_scenarios() {
       with(""),
       "# comment\n---\n" + with("") + "...\n",
       with("sglang: 2026-06-20\nseed: 18446744073709551615\nenv: {A: 1, B: no, C: 1e3, D: \"x y\"}\n"),
+      with("engine: sglang\nversion: v0.5.13\n"),
+      with("engine: sglang\n"),
+      with("version: pr30450\n"),
       with("routing: {kind: hot_rank, rank: 3}\nexperts: ffn\n"),
       with("routing: {kind: round_robin}\nexperts: exact\nfaults: []\n"),
       with("expect: {verdict: disagrees, step: 0, findings: [geometry_disagreement, nan_output]}\n"),
@@ -243,6 +251,17 @@ std::vector<std::string> good_scenarios() {
   };
 }
 
+TEST_CASE("engine and version, in one key or in two") {
+  const Scenario both = parsed(with("sglang: pr26643\n"));
+  CHECK(both == parsed(with("engine: sglang\nversion: pr26643\n")));
+  CHECK(to_yaml(both).find("\nsglang: pr26643\n") != std::string::npos);
+  const Scenario version = parsed(with("version: pr26643\n"));
+  CHECK_FALSE(version.engine.has_value());
+  CHECK(to_yaml(version).find("\nversion: pr26643\n") != std::string::npos);
+  CHECK_FALSE(version == both);
+  CHECK_FALSE(parsed(with("engine: sglang\n")).version.has_value());
+}
+
 TEST_CASE("a scenario as the format describes it") {
   const Scenario s = parsed(
       "name: moe-dense-collapse\nsglang: pr26643  # generation\n"
@@ -251,7 +270,8 @@ TEST_CASE("a scenario as the format describes it") {
       "steps:\n  - {mode: decode, tokens: [3, 1, 0, 5]}\n  - {mode: extend, tokens: [128, 64, 0, 7]}\n"
       "  - {mode: decode, tokens: [5, 5, 2, 1], graph: true}\nfaults: []\nexpect: {verdict: disagrees, step: 0}\n");
   CHECK(s.name == "moe-dense-collapse");
-  CHECK(s.sglang == "pr26643");
+  CHECK(s.engine == "sglang");
+  CHECK(s.version == "pr26643");
   CHECK(launch_text(s) == "python3 -m sglang.launch_server --model-path M --tp 4");
   CHECK(s.model == ScenarioModel{8, 2, 64, 2, DataType::bfloat16});
   CHECK(s.seed == 7);

@@ -181,7 +181,8 @@ Scenario wide_collapse(const std::vector<std::int64_t>& requests) {
       "--enable-dp-lm-head --moe-dense-tp-size 1 --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass "
       "--disable-cuda-graph",
       requests.size());
-  scenario.sglang = "pr25907";  // rounds no counts
+  scenario.engine = "sglang";
+  scenario.version = "pr25907";  // rounds no counts
   scenario.model = {static_cast<std::int64_t>(requests.size()) * 2, 4, 64, 1, DataType::bfloat16};
   scenario.expect.reset();
   scenario.expect_by_generation.clear();

@@ -7,12 +7,11 @@
 
 #include "model/check/check.h"
 #include "model/check/finding_info.h"
-#include "model/engines/sglang/deploy_command.h"
+#include "model/step/engine.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/model_config.h"
-#include "tools/program/refused_argument.h"
 #include "tools/report/check_page.h"
 #include "tools/report/page.h"
 #include "tools/program/rule_process.h"
@@ -44,7 +43,7 @@ Findings: @. `a2asim explain ID` tells about one.
 Exit codes: 0 no error found, 1 disagrees, over_capacity or rejected, 2 the input cannot be used (one line says why).)";
 
 struct Options {
-  std::optional<std::string> sglang, gpu_memory, file, rule_cmd, report;
+  std::optional<std::string> engine, sglang, gpu_memory, file, rule_cmd, report;
   ShapeOptions shape;
   std::vector<std::string> env;
   std::vector<std::string> stray;  // words without `--` in front
@@ -98,16 +97,16 @@ CheckFinding note(FindingKind kind, std::string message) {
 }
 
 // argparse itself stops the server: no deployment, but an answer.
-CheckReport refused_by_argparse(const Generation& generation, const LaunchCommand& launch, const Error& error) {
+CheckReport refused_by_argparse(const Version& version, const LaunchCommand& launch, const Error& error) {
   CheckReport report;
   report.verdict = Verdict::rejected;
-  report.generation = &generation;
+  report.generation = &version;
   CheckFinding finding;
   finding.kind = FindingKind::rejected;
   finding.severity = Severity::error;
   finding.message = error.message;
   finding.consequence = finding_info(finding.kind).on_hardware(Situation::usage);
-  finding.fix = fix_for_refused_argument(generation, launch.argv);
+  finding.fix = engine_of(version).fix_for_refused(version, launch.argv);
   report.findings.push_back(std::move(finding));
   return report;
 }
@@ -119,11 +118,12 @@ CheckFinding as_finding(FindingKind kind, const Note& read) {
 }
 
 // Everything beside the command: version, environment, shape, memory. The rule is another process, see check().
-Result<DeployOptions> deploy_options(const Options& options) {
+Result<DeployOptions> deploy_options(const Options& options, const Engine& engine) {
   DeployOptions out;
+  out.version.version = engine.versions().back();
   out.guesses_model = true;
   if (options.sglang) {
-    Result<GenerationMatch> match = find_generation(*options.sglang);
+    Result<VersionMatch> match = engine.find_version(*options.sglang);
     if (!match) return unusable("--sglang: " + match.error().message);
     out.version = std::move(*match);
   }
@@ -158,7 +158,7 @@ void add_notes(const Options& options, const DeployOptions& how, const DeployedC
   for (const Note& read : deployed.argument_notes) add(as_finding(FindingKind::server_args, read));
   if (options.rule_cmd)
     add(note(FindingKind::rule, fmt::format("the size comes from --rule-cmd '{}', all else from {}",
-                                            one_line(*options.rule_cmd, 100), how.version.generation->name)));
+                                            one_line(*options.rule_cmd, 100), how.version.version->name)));
   std::ranges::stable_sort(report.findings, {}, &CheckFinding::severity);
 }
 
@@ -170,14 +170,17 @@ std::string page_of(const CheckReport& report, const DeployedCommand& deployed, 
 }
 
 Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
-  Result<DeployOptions> how = deploy_options(options);
+  const Result<const Engine*> engine =
+      options.engine ? find_engine(*options.engine) : Result<const Engine*>(&find_engine(launch));
+  if (!engine) return unusable("--engine: " + engine.error().message);
+  Result<DeployOptions> how = deploy_options(options, **engine);
   if (!how) return tl::unexpected(how.error());
   const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd);
   if (!rule) return tl::unexpected(rule.error());
   if (*rule) how->rule = (*rule)->rule();
-  const Result<DeployedCommand> deployed = deploy_command(launch, *how);
+  const Result<DeployedCommand> deployed = (*engine)->deploy(launch, *how);
   if (!deployed) return tl::unexpected(deployed.error());
-  CheckReport report = deployed->refused ? refused_by_argparse(*how->version.generation, launch, *deployed->refused)
+  CheckReport report = deployed->refused ? refused_by_argparse(*how->version.version, launch, *deployed->refused)
                                          : check_deployment(*deployed->deployment);
   add_notes(options, *how, *deployed, report);
   const std::string page = options.report ? page_of(report, *deployed, how->rule) : "";  // its replay may ask the rule
@@ -207,6 +210,8 @@ void add_options(CLI::App& command, Options& options) {
   command
       .add_option("--sglang", options.sglang, "The version: PR, release or date (`a2asim generations`); default newest")
       ->type_name("GEN");
+  command.add_option("--engine", options.engine, "Whose server it is; default: the command says so")
+      ->type_name("NAME");
   command.add_option("--env", options.env, "Set an environment variable of the launch; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);

@@ -18,7 +18,7 @@ std::string check_as_text(const CheckReport& report, const TextStyle& style);
 
 // Of a verdict, a version and a deployment: shared with the report.
 std::string_view verdict_in_words(Verdict verdict);
-std::string version_words(const Generation& generation);
+std::string version_words(const Version& version);
 
 // One object. These keys are a promise, others may be added: tool {name, version}, engine, generation, topology
 // {tp_size, dp_size, ep_size, attn_tp_size, attn_cp_size, moe_dense_tp_size}, capacity {max_num_tokens,

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/check/finding_info.h"
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/json_document.h"
 

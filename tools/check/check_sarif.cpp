@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "model/check/finding_info.h"
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/json_document.h"
 #include "tools/program/text.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/text.h"
 
@@ -215,9 +215,9 @@ std::string_view verdict_in_words(Verdict verdict) {
   return "";
 }
 
-std::string version_words(const Generation& generation) {
+std::string version_words(const Version& generation) {
   return fmt::format("sglang {} ({}), FlashInfer {}", generation.name, generation.date,
-                     limits(generation.capacity.flashinfer).tag);
+                     engine_of(generation).flashinfer(generation).tag);
 }
 
 std::string check_as_text(const CheckReport& report, const TextStyle& style) {

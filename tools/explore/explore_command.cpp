@@ -5,7 +5,7 @@
 #include <chrono>
 #include <memory>
 
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "tools/program/commands.h"
 #include "tools/explore/explore_formats.h"
 #include "tools/program/input.h"
@@ -51,15 +51,18 @@ struct Options {
 tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 Result<std::size_t> generation_index(const std::string& text) {
-  const Result<GenerationMatch> match = find_generation(text);
+  const Engine& engine = *engines().front();
+  const Result<VersionMatch> match = engine.find_version(text);
   if (!match) return unusable("--sglang: " + match.error().message);
-  return static_cast<std::size_t>(match->generation - generations().data());
+  const std::vector<const Version*> versions = engine.versions();
+  return static_cast<std::size_t>(std::ranges::find(versions, match->version) - versions.begin());
 }
 
 // "GEN", "GEN..GEN" (oldest first) or "all".
-Result<std::span<const Generation>> chosen_generations(const std::optional<std::string>& text) {
+Result<std::vector<const Version*>> chosen_generations(const std::optional<std::string>& text) {
   const std::string wanted = text.value_or("newest");
-  if (wanted == "all") return generations();
+  const std::vector<const Version*> all = engines().front()->versions();
+  if (wanted == "all") return all;
   const std::size_t dots = wanted.find("..");
   const Result<std::size_t> first = generation_index(wanted.substr(0, dots));
   if (!first) return tl::unexpected(first.error());
@@ -67,7 +70,7 @@ Result<std::span<const Generation>> chosen_generations(const std::optional<std::
   if (!last) return tl::unexpected(last.error());
   if (*last < *first)
     return unusable(fmt::format("--sglang '{}': the older generation comes first", one_line(wanted, 60)));
-  return generations().subspan(*first, *last - *first + 1);
+  return std::vector(all.begin() + static_cast<std::ptrdiff_t>(*first), all.begin() + static_cast<std::ptrdiff_t>(*last) + 1);
 }
 
 struct Budget {
@@ -161,15 +164,15 @@ Result<int> run_explore(const Options& options, Io& io) {
   report.shard = *shard;
   {
     Watch watch(budget->time, rule->get(), io);
-    for (const Generation& generation : *chosen) {
+    for (const Version* generation : *chosen) {
       ExploreOptions how;
       if (*rule) how.rule = (*rule)->rule();
       how.budget_cases = watch.goes_on() ? budget->cases : 0;
       how.shard = shard->value_or(Shard{}).index;
       how.shards = shard->value_or(Shard{}).of;
       how.threads = *threads;
-      how.on_progress = [&](std::int64_t done, std::int64_t all) { return watch.report(generation.name, done, all); };
-      GenerationExploration found = explore(generation, how);
+      how.on_progress = [&](std::int64_t done, std::int64_t all) { return watch.report(generation->name, done, all); };
+      GenerationExploration found = explore(*generation, how);
       if (how.budget_cases == 0) found.stopped_at = 0;
       report.generations.push_back(std::move(found));
     }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "tools/check/check_formats.h"
 #include "tools/explore/explore_formats.h"
 #include "tools/program/json_document.h"
@@ -187,8 +187,8 @@ std::string explore_as_sarif(const ExploreReport& report) {
   CheckReport findings;
   findings.verdict = verdict_of(report);
   if (report.generations.size() == 1)
-    for (const Generation& generation : generations())
-      if (generation.name == report.generations.front().generation) findings.generation = &generation;
+    for (const Version* version : engines().front()->versions())
+      if (version->name == report.generations.front().generation) findings.generation = version;
   for (const PlacedWitness& placed : witnesses(report)) {
     if (!placed.worst) continue;
     CheckFinding finding = placed.witness->finding;

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "model/check/check_explain.h"
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "tools/explore/explore_formats.h"
 #include "tools/program/text.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "sim/cluster/replay_setup.h"
 #include "sim/scenario/scenario_reader.h"
 #include "sim/scenario/scenario_writer.h"
@@ -72,8 +72,10 @@ std::string date_of(std::int64_t time_ms) {
 }
 
 void note_version(const LogContents& log, const FromLogOptions& options, FromLog& out) {
+  const Engine& engine = options.launch ? find_engine(*options.launch) : *engines().front();
   if (options.sglang) {
-    out.scenario.sglang = *options.sglang;
+    out.scenario.engine = engine.name;
+    out.scenario.version = *options.sglang;
     return;
   }
   std::string hint;
@@ -81,7 +83,7 @@ void note_version(const LogContents& log, const FromLogOptions& options, FromLog
   if (dated != log.batches.end())
     hint = fmt::format("; the newest of the log's first day is --sglang {}", date_of(*dated->time_ms));
   out.notes.push_back(
-      fmt::format("version: not in a log, so the newest rules are used ({}){}", newest_generation().name, hint));
+      fmt::format("version: not in a log, so the newest rules are used ({}){}", engine.versions().back()->name, hint));
 }
 
 std::string header(const FromLog& out, const FromLogOptions& options) {

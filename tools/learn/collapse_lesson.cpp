@@ -27,10 +27,10 @@ LessonStep the_flags(const Lab& lab) {
   step.say(
       "Whether the all-gather's list is kept is decided by a predicate, require_mlp_tp_gather. In SGLang {} it is "
       "{} for the launch of lesson 2: {}.",
-      kBefore, sglang_part(*plain).require_mlp_tp_gather, explain(plain->generation->gather, gather_inputs(sglang_part(*plain))));
+      kBefore, sglang_part(*plain).require_mlp_tp_gather, explain(sglang_part(*plain).generation().gather, gather_inputs(sglang_part(*plain))));
   step.say("Add --moe-dense-tp-size {} and --enable-dp-lm-head, and it is {}: {}.",
            sglang_part(*deployment).args.moe_dense_tp_size.value_or(0), sglang_part(*deployment).require_mlp_tp_gather,
-           explain(deployment->generation->gather, gather_inputs(sglang_part(*deployment))));
+           explain(sglang_part(*deployment).generation().gather, gather_inputs(sglang_part(*deployment))));
   step.say("{}",
            sglang_part(*deployment).require_mlp_tp_gather
                ? "The list stays."

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "model/engines/sglang/deploy_command.h"
+#include "model/engines/sglang/engine.h"
 
 namespace a2asim {
 namespace {
@@ -88,7 +88,7 @@ std::string plan_launch(const PlanInputs& inputs, const Generation& generation, 
 Result<std::unique_ptr<Deployment>> plan_deployment(const PlanInputs& inputs, const Generation& generation,
                                                     std::int64_t ep_size, bool own_count_only) {
   DeployOptions options;
-  options.version.generation = &generation;
+  options.version.version = &generation;
   options.model = inputs.model;
   options.gpu_memory_gib = inputs.gpu_memory_gib;
   Result<DeployedCommand> deployed =

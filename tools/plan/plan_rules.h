@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/step/decider.h"
-#include "model/engines/sglang/deployment.h"
+#include "model/step/deployment.h"
 #include "tools/plan/plan.h"
 
 namespace a2asim {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "model/step/model_shapes.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
@@ -56,8 +56,11 @@ struct Completed {
     const std::string type = option.get_type_name();
     Words values;
     if (type == "GEN")
-      for (const Generation& generation : generations()) values.emplace_back(generation.name);
-    if (type == "NAME")
+      for (const Engine* engine : engines())
+        for (const Version* version : engine->versions()) values.emplace_back(version->name);
+    if (option.get_name() == "--engine")
+      for (const Engine* engine : engines()) values.emplace_back(engine->name);
+    else if (type == "NAME")
       for (const ModelPreset& preset : model_presets()) values.emplace_back(preset.name);
     return values.empty() ? choices_in(option.get_description()) : values;
   }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/json_document.h"
@@ -25,23 +25,26 @@ Exit codes: 0, or 2 if the input cannot be used (one line says why).)";
 
 constexpr std::size_t kTextWidth = 100;
 
-std::string link_of(const Generation& generation) {
+const Engine& engine() { return *engines().front(); }
+
+std::string link_of(const Version& generation) {
   return generation.pr == 0 ? "" : fmt::format("https://github.com/sgl-project/sglang/pull/{}", generation.pr);
 }
 
 std::string as_text() {
   std::vector<std::vector<std::string>> cells = {{"name", "merged", "PR", "FlashInfer", "releases"}};
-  for (const Generation& generation : generations()) {
+  for (const Version* listed : engine().versions()) {
+    const Version& generation = *listed;
     cells.push_back({std::string(generation.name), std::string(generation.date),
                      generation.pr == 0 ? "-" : fmt::format("#{}", generation.pr),
-                     std::string(limits(generation.capacity.flashinfer).tag),
+                     std::string(engine().flashinfer(generation).tag),
                      generation.releases.empty() ? "-" : releases_in_words(generation)});
   }
   const std::vector<std::string> lines = table(cells, {});
   std::string out = lines[0] + '\n';
   for (std::size_t at = 1; at < lines.size(); ++at) {
     out += lines[at] + '\n';
-    for (const std::string& line : wrap(generations()[at - 1].changed, kTextWidth - 4)) out += "    " + line + '\n';
+    for (const std::string& line : wrap(engine().versions()[at - 1]->changed, kTextWidth - 4)) out += "    " + line + '\n';
   }
   return out +
          "\n--sglang takes a name, a PR (30450), a release (v0.5.13) or a date (2026-06-20: the one in force that "
@@ -51,18 +54,19 @@ std::string as_text() {
 
 std::string as_json() {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const Generation& generation : generations()) {
+  for (const Version* listed : engine().versions()) {
+    const Version& generation = *listed;
     rows.push_back({{"name", generation.name},
                     {"date", generation.date},
                     {"pr", generation.pr == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(generation.pr)},
                     {"url", link_of(generation)},
                     {"commit", generation.commit},
                     {"changed", generation.changed},
-                    {"flashinfer", limits(generation.capacity.flashinfer).tag},
+                    {"flashinfer", engine().flashinfer(generation).tag},
                     {"releases", releases_in_words(generation)}});
   }
   return print(nlohmann::ordered_json{
-      {"tool", tool_as_json()}, {"engine", "sglang"}, {"default", newest_generation().name}, {"generations", rows}});
+      {"tool", tool_as_json()}, {"engine", engine().name}, {"default", engine().versions().back()->name}, {"generations", rows}});
 }
 
 }  // namespace

@@ -7,11 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace a2asim {
+#include "model/base/one_line.h"
 
-// Control characters written as escapes, and cut after `max_bytes` with "..": what a person gave, safe to print in one
-// line of a terminal.
-std::string one_line(std::string_view text, std::size_t max_bytes = 400);
+namespace a2asim {
 
 // At most `width` characters, the last two being ".." where something was cut.
 std::string cut(std::string_view text, std::size_t width);

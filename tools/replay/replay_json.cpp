@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "tools/program/json_document.h"
 #include "tools/replay/replay_formats.h"
 

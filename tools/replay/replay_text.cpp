@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "tools/replay/replay_formats.h"
 #include "tools/program/text.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "model/check/finding_info.h"
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "model/alltoall/workspace.h"
 #include "tools/check/check_formats.h"
 #include "tools/report/html.h"
@@ -151,7 +151,8 @@ std::optional<Scenario> witness_scenario(const CheckReport& report, const std::v
   if (!step) return std::nullopt;
   Scenario scenario;
   scenario.name = "witness";
-  scenario.sglang = std::string(report.generation->name);
+  scenario.engine = engine_of(*report.generation).name;
+  scenario.version = report.generation->name;
   scenario.launch = shell_command(argv);
   scenario.env.insert(env.begin(), env.end());
   scenario.model = {model->num_experts, model->top_k, kWitnessHidden, 1, DataType::bfloat16};

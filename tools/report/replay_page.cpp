@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "model/engines/sglang/generation.h"
+#include "model/step/engine.h"
 #include "model/alltoall/workspace.h"
 #include "tools/report/html.h"
 #include "tools/report/parts.h"

@@ -108,15 +108,6 @@ const Generation& first_with(bool Generation::*fact) {
   return *first;
 }
 
-std::string releases_in_words(const Generation& generation) {
-  const std::vector<Release>& all = generation.releases;
-  constexpr std::size_t kMostListed = 3;
-  if (all.size() > kMostListed) return fmt::format("{} to {}", all.front().name, all.back().name);
-  std::string words;
-  for (const Release& release : all) words += (words.empty() ? "" : ", ") + std::string(release.name);
-  return words;
-}
-
 Result<GenerationMatch> find_generation(std::string_view text) {
   std::string word;
   for (const char c : text) word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

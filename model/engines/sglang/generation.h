@@ -21,6 +21,7 @@
 #include "model/engines/sglang/start/server_args_start.h"
 #include "model/engines/sglang/rules/sizing.h"
 #include "model/engines/sglang/rules/topology.h"
+#include "model/step/engine.h"
 
 namespace a2asim {
 
@@ -33,24 +34,13 @@ struct RequestBoundRules {
   bool pool_is_not_divided = false;
 };
 
-struct Release {
-  std::string_view name;  // "v0.5.13"
-  std::string_view note = {};  // what a person who names it should know
-};
-
 // Merged after a version, known, and not modelled.
 struct NotModelled {
   std::string_view date = {};  // empty: nothing
   std::string_view what = {};
 };
 
-struct Generation {
-  std::string_view name;          // "pr30450", as in --sglang
-  int pr = 0;                     // 0: a state of the main branch that no single PR stands for
-  std::string_view date;          // YYYY-MM-DD, the day it was merged
-  std::string_view commit;        // as far as known
-  std::string_view changed;       // one line
-  std::vector<Release> releases;  // those that hold it and no later one, oldest first
+struct Generation : Version {
   NotModelled not_modelled;
 
   OptionList options;  // the nearest one for the commits between
@@ -85,7 +75,6 @@ inline const Generation& newest_generation() { return generations().back(); }
 std::span<const Generation> newer_than(const Generation& generation);  // oldest first
 // The oldest version of which a fact is true: where a person finds it. At least the newest has it.
 const Generation& first_with(bool Generation::*fact);
-std::string releases_in_words(const Generation& generation);  // "v0.5.13, v0.5.13.post1", or ""
 
 // What a person asked for, and what they should know about the answer.
 struct GenerationMatch {

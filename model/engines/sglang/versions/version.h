@@ -10,24 +10,9 @@
 
 namespace a2asim::versions {
 
-// What no version takes over from another.
-struct Identity {
-  std::string_view name;
-  int pr = 0;
-  std::string_view date;
-  std::string_view commit;
-  std::string_view changed;
-  std::vector<Release> releases = {};
-};
-
-inline Generation after(const Generation& before, Identity own) {
+inline Generation after(const Generation& before, Version own) {
   Generation version = before;
-  version.name = own.name;
-  version.pr = own.pr;
-  version.date = own.date;
-  version.commit = own.commit;
-  version.changed = own.changed;
-  version.releases = std::move(own.releases);
+  static_cast<Version&>(version) = std::move(own);
   return version;
 }
 

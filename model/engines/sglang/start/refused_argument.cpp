@@ -1,4 +1,4 @@
-#include "tools/program/refused_argument.h"
+#include "model/engines/sglang/start/refused_argument.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "model/launch/argparse.h"
 #include "model/base/nearest.h"
 #include "model/base/words.h"
-#include "tools/program/text.h"
+#include "model/base/one_line.h"
 
 namespace a2asim {
 namespace {

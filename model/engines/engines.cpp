@@ -1,0 +1,60 @@
+// The engines that there are. A new one is a folder beside sglang/ and a line here.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/base/check_invariant.h"
+#include "model/engines/sglang/engine.h"
+#include "model/step/engine.h"
+
+namespace a2asim {
+
+std::span<const Engine* const> engines() {
+  static constexpr std::array all = {&kSglang};
+  return all;
+}
+
+Result<const Engine*> find_engine(std::string_view name) {
+  std::string names;
+  for (const Engine* engine : engines()) {
+    if (engine->name == name) return engine;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", engine->name);
+  }
+  return fail(ErrorKind::bad_input, fmt::format("'{}' is no engine known here; name one of {}", name.substr(0, 60), names));
+}
+
+const Engine& find_engine(const LaunchCommand& command) {
+  const auto found = std::ranges::find_if(engines(), [&](const Engine* engine) { return engine->starts(command); });
+  A2ASIM_INVARIANT(found != engines().end(), "a command that could be read starts a server of some engine");
+  return **found;
+}
+
+const Engine& engine_of(const Version& version) {
+  for (const Engine* engine : engines())
+    if (std::ranges::count(engine->versions(), &version) > 0) return *engine;
+  A2ASIM_INVARIANT(false, "a version belongs to an engine");
+  return *engines().front();
+}
+
+std::string releases_in_words(const Version& version) {
+  const std::vector<Release>& all = version.releases;
+  constexpr std::size_t kMostListed = 3;
+  if (all.size() > kMostListed) return fmt::format("{} to {}", all.front().name, all.back().name);
+  std::string words;
+  for (const Release& release : all) words += (words.empty() ? "" : ", ") + std::string(release.name);
+  return words;
+}
+
+Result<DeployedCommand> deploy_command(std::string_view text, const DeployOptions& options) {
+  Result<LaunchCommand> command = parse_launch_command(text);
+  if (!command) return tl::unexpected(command.error());
+  return deploy_command(std::move(*command), options);
+}
+
+Result<DeployedCommand> deploy_command(LaunchCommand command, const DeployOptions& options) {
+  const Engine& engine = find_engine(command);
+  return engine.deploy(std::move(command), options);
+}
+
+}  // namespace a2asim

@@ -1,0 +1,87 @@
+#include "model/engines/sglang/engine.h"
+
+#include "model/engines/sglang/deployment.h"
+#include "model/engines/sglang/start/refused_argument.h"
+
+namespace a2asim {
+namespace {
+
+std::vector<const Version*> versions() {
+  std::vector<const Version*> all;
+  for (const Generation& generation : generations()) all.push_back(&generation);
+  return all;
+}
+
+Result<VersionMatch> find_version(std::string_view text) {
+  Result<GenerationMatch> match = find_generation(text);
+  if (!match) return tl::unexpected(match.error());
+  return VersionMatch{match->generation, !match->has_flashinfer_dispatcher, std::move(match->note)};
+}
+
+bool starts(const LaunchCommand& command) {
+  switch (command.front_end) {
+    case FrontEnd::sglang_launch_server:
+    case FrontEnd::sglang_serve:
+    case FrontEnd::sglang_router:
+    case FrontEnd::dynamo_sglang:
+      return true;
+  }
+  return false;
+}
+
+Result<DeployedCommand> deploy(LaunchCommand command, const DeployOptions& options) {
+  const Version* const version = options.version.version;
+  const Generation& generation = version != nullptr ? as_generation(*version) : newest_generation();
+  DeployedCommand out;
+  out.launch = std::move(command);
+  for (const auto& [name, value] : options.env.values()) out.launch.env.set(name, value);
+  out.model = options.model;
+  Result<ParsedArgs> parsed = parse_server_args(generation.options, out.launch.argv, ParseMode::lenient);
+  if (!parsed && parsed.error().kind != ErrorKind::parse_error) return tl::unexpected(parsed.error());
+  if (!parsed) {
+    out.refused = std::move(parsed.error());
+    return out;
+  }
+  out.argument_notes = std::move(parsed->notes);
+  if (!out.model && options.guesses_model && parsed->args.model_path) {
+    out.guessed = guess_model(*parsed->args.model_path);
+    if (out.guessed) out.model = out.guessed->shape;
+  }
+  auto resolved = resolve_deployment({.generation = &generation,
+                                      .has_flashinfer_dispatcher = !options.version.is_older,
+                                      .args = std::move(parsed->args),
+                                      .env = out.launch.env,
+                                      .model = out.model,
+                                      .model_quantization = options.model_quantization,
+                                      .gpu_memory_gib = options.gpu_memory_gib,
+                                      .rule = options.rule});
+  if (!resolved) return tl::unexpected(resolved.error());
+  out.deployment = std::move(*resolved);
+  return out;
+}
+
+std::string fix_for_refused(const Version& version, std::span<const std::string> argv) {
+  return fix_for_refused_argument(as_generation(version), argv);
+}
+
+std::string_view alltoall_runner(const Version& version) {
+  const std::string_view runners = as_generation(version).start.flashinfer_runners;
+  return runners.substr(0, runners.find(' '));
+}
+
+const FlashInferLimits& flashinfer(const Version& version) {
+  return limits(as_generation(version).capacity.flashinfer);
+}
+
+}  // namespace
+
+constexpr Engine kSglang{.name = "sglang",
+                         .versions = versions,
+                         .find_version = find_version,
+                         .starts = starts,
+                         .deploy = deploy,
+                         .fix_for_refused = fix_for_refused,
+                         .alltoall_runner = alltoall_runner,
+                         .flashinfer = flashinfer};
+
+}  // namespace a2asim

@@ -1,0 +1,89 @@
+// One inference engine as the program sees it: a struct of functions. Whoever has a command reaches its rules through this.
+//
+//   const auto deployed = deploy_command("python3 -m sglang.launch_server --model-path M --tp 8", {.model = shape});
+//   if (deployed && deployed->deployment) check_deployment(*deployed->deployment);
+//
+//   for (const Engine* engine : engines()) list(engine->versions());
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/base/note.h"
+#include "model/base/result.h"
+#include "model/launch/launch_command.h"
+#include "model/step/deployment.h"
+
+namespace a2asim {
+
+struct Release {
+  std::string_view name;       // "v0.5.13"
+  std::string_view note = {};  // what a person who names it should know
+};
+
+// Rules that hold from one merged change to the next. An engine's own rows begin with one.
+struct Version {
+  std::string_view name;               // "pr30450"
+  int pr = 0;                          // 0: a state of the main branch that no single change stands for
+  std::string_view date;               // YYYY-MM-DD, the day it was merged
+  std::string_view commit;             // as far as known
+  std::string_view changed;            // one line
+  std::vector<Release> releases = {};  // those that hold it and no later one, oldest first
+};
+std::string releases_in_words(const Version& version);  // "v0.5.13, v0.5.13.post1", or ""
+
+// What a person asked for, and what they should know about the answer.
+struct VersionMatch {
+  const Version* version = nullptr;  // nullptr: the newest
+  bool is_older = false;             // than the oldest one known, whose rules stand in for its own
+  std::string note;                  // empty, or one line
+};
+
+// What stands beside a command.
+struct DeployOptions {
+  VersionMatch version;
+  Environment env;                                // set over the command's own
+  std::optional<ModelShape> model;                // without it, what depends on bytes and experts stays open
+  bool guesses_model = false;                     // without `model`: by the model's name in the command
+  std::optional<std::string> model_quantization;  // by the model's config.json; else guessed from its name
+  std::optional<double> gpu_memory_gib;           // settles the defaults that are taken from the device
+  SizingRule rule;                                // a rule of the user's own in place of the version's; may be empty
+};
+
+struct DeployedCommand {
+  LaunchCommand launch;               // its environment with the options'
+  std::vector<Note> argument_notes;   // how the arguments were read; launch.notes: how the text was
+  std::optional<ModelShape> model;
+  std::optional<ModelPreset> guessed; // where the shape was guessed
+  std::optional<Error> refused;       // by the server's own argument parser: nothing starts
+  std::unique_ptr<Deployment> deployment;  // nullptr: refused
+};
+
+struct Engine {
+  std::string_view name;                                           // "sglang"
+  std::vector<const Version*> (*versions)();                       // oldest first
+  Result<VersionMatch> (*find_version)(std::string_view text);     // a change, a release, a date, "newest"
+  bool (*starts)(const LaunchCommand& command);                    // is it one of its servers?
+  // Errors: bad_input, for what cannot mean a deployment at all.
+  Result<DeployedCommand> (*deploy)(LaunchCommand command, const DeployOptions& options);
+  // What to change where deploy() came to `refused`.
+  std::string (*fix_for_refused)(const Version& version, std::span<const std::string> argv);
+  std::string_view (*alltoall_runner)(const Version& version);     // a MoE runner that its FlashInfer all-to-all takes
+  const FlashInferLimits& (*flashinfer)(const Version& version);   // the library that it pins
+};
+
+// --- the list, kept in model/engines/engines.cpp; the first is the one that is meant where nothing names one
+std::span<const Engine* const> engines();
+Result<const Engine*> find_engine(std::string_view name);            // Errors: bad_input, with the names there are
+const Engine& find_engine(const LaunchCommand& command);             // whose server it starts
+const Engine& engine_of(const Version& version);
+
+// Errors: bad_input, for text that is no such command and for what deploy() refuses.
+Result<DeployedCommand> deploy_command(std::string_view text, const DeployOptions& options);
+Result<DeployedCommand> deploy_command(LaunchCommand command, const DeployOptions& options);
+
+}  // namespace a2asim

@@ -1,0 +1,78 @@
+// The engine is found by the command that starts its server, and everything else through it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "model/step/engine.h"
+#include "tests/launch.h"
+
+namespace a2asim {
+
+TEST_CASE("the engine is found from the command") {
+  for (const std::string text :
+       {"python3 -m sglang.launch_server --model-path M", "sglang serve --model-path M",
+        "FOO=1 numactl -N 0 python3 -m sglang_router.launch_server --model-path M",
+        "docker run -e A=1 image python3 -m dynamo.sglang --model-path M"}) {
+    CAPTURE(text);
+    const auto command = parse_launch_command(text);
+    REQUIRE(command.has_value());
+    CHECK(find_engine(*command).name == "sglang");
+  }
+}
+
+TEST_CASE("an engine is found by its name, and its versions know it") {
+  REQUIRE(engines().size() >= 1);
+  for (const Engine* engine : engines()) {
+    CAPTURE(engine->name);
+    const auto named = find_engine(engine->name);
+    REQUIRE(named.has_value());
+    CHECK(*named == engine);
+    const auto versions = engine->versions();
+    REQUIRE_FALSE(versions.empty());
+    CHECK(std::ranges::is_sorted(versions, {}, &Version::date));
+    for (const Version* version : versions) {
+      CHECK(&engine_of(*version) == engine);
+      const auto match = engine->find_version(version->name);
+      REQUIRE(match.has_value());
+      CHECK(match->version == version);
+      CHECK_FALSE(engine->alltoall_runner(*version).empty());
+    }
+    CHECK(engine->find_version("newest")->version == versions.back());
+  }
+  CHECK(find_engine("vllm").error().message == "'vllm' is no engine known here; name one of sglang");
+}
+
+TEST_CASE("deploy_command says what came of a command") {
+  const auto older = engines().front()->find_version("v0.5.8");
+  REQUIRE(older.has_value());
+  CHECK(older->is_older);
+
+  DeployOptions options;
+  options.env.set("SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK", "77");
+  options.guesses_model = true;
+  const auto deployed = deploy_command(
+      "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=9 python3 -m sglang.launch_server --tp 8 --dp 8 "
+      "--model-path deepseek-ai/DeepSeek-V3 --enable-dp-attention --moe-a2a-backend flashinfer --wich-flag",
+      options);
+  REQUIRE(deployed.has_value());
+  REQUIRE(deployed->deployment);
+  CHECK(deployed->deployment->max_num_tokens == 77);  // what stands beside the command wins
+  CHECK(deployed->deployment->generation == engines().front()->versions().back());
+  REQUIRE(deployed->guessed.has_value());
+  CHECK(deployed->model == deployed->guessed->shape);
+  CHECK_FALSE(deployed->argument_notes.empty());
+
+  const auto refused = deploy_command("python3 -m sglang.launch_server --model-path M --moe-a2a-backend deeep", {});
+  REQUIRE(refused.has_value());
+  CHECK_FALSE(refused->deployment);
+  REQUIRE(refused->refused.has_value());
+  const Version& newest = *engines().front()->versions().back();
+  const std::string fix = engines().front()->fix_for_refused(newest, refused->launch.argv);
+  CHECK(fix.find("give --moe-a2a-backend deepep") != std::string::npos);
+
+  CHECK_FALSE(deploy_command("python3 serve.py --tp 8", {}).has_value());
+  CHECK_FALSE(deploy_command("python3 -m sglang.launch_server --model-path M --tp 99999", {}).has_value());
+}
+
+}  // namespace a2asim
