@@ -8,19 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/check/check.h"
-#include "model/step/deployment.h"
+#include "model/check/checked_engine.h"
 
 namespace a2asim {
-
-// One flag or variable with its new value, as a person would write it.
-struct MendSetting {
-  std::string name;
-  std::vector<std::int64_t> values;  // one, or a list for --cuda-graph-bs
-  std::string now;                   // in words
-  bool is_given = true;              // the command or the environment sets it
-  bool raises = false;
-};
 
 // Settings that cure together; none of them can be left out.
 struct CapacityMend {

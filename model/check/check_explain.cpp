@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <span>
 
-#include "model/engines/sglang/cap_variable.h"
-#include "model/engines/sglang/deployment.h"
 #include "model/check/capacity_mend.h"
+#include "model/check/checked_engine.h"
 #include "model/check/finding_info.h"
 
 namespace a2asim {
@@ -33,22 +32,6 @@ std::string r_text(const TroubledBatch& batch) {
     else words.push_back(fmt::format("{}", rank.sizing.runtime_max_tokens_per_rank));
   }
   return fold_ranks(words);
-}
-
-// The chain from the flags to the predicate, the same for every rank.
-std::vector<std::string> gather_chain(const Deployment& deployment) {
-  std::vector<std::string> chain;
-  const SglangPart& sglang = sglang_part(deployment);
-  const bool dp = sglang.args.enable_dp_attention;
-  chain.push_back(fmt::format("require_mlp_tp_gather is {}: {}", sglang.require_mlp_tp_gather,
-                              explain(sglang.generation().gather, gather_inputs(sglang))));
-  if (sglang.skip_all_gather)
-    chain.push_back("SGLANG_SCHEDULER_SKIP_ALL_GATHER is set: the scheduler exchanges nothing");
-  else if (dp && !sglang.require_mlp_tp_gather)
-    chain.push_back("so the scheduler leaves every rank a one-entry list with its own count (the collapse)");
-  else if (dp)
-    chain.push_back("so every rank knows the counts of all ranks");
-  return chain;
 }
 
 std::string rank_line(const TroubledBatch& batch, std::size_t rank) {
@@ -99,30 +82,8 @@ void add_rank_lines(const TroubledBatch& batch, std::vector<std::string>& chain)
                               *least == *most ? std::to_string(*least) : fmt::format("from {} to {}", *least, *most)));
 }
 
-bool is_collapsed(const Deployment& deployment) {
-  const SglangPart& sglang = sglang_part(deployment);
-  return sglang.args.enable_dp_attention && !sglang.require_mlp_tp_gather;
-}
-
 bool any_replay(const TroubledBatch& batch) {
   return std::any_of(batch.decisions.begin(), batch.decisions.end(), [](const RankDecision& d) { return d.replay; });
-}
-
-bool graphs_alone_disagree(const Deployment& deployment, const TroubledBatch& batch) {
-  return any_replay(batch) && sglang_part(deployment).generation().only_graphs_disagree;
-}
-
-std::string fix_disagreement(const Deployment& deployment, const TroubledBatch& batch) {
-  if (deployment.rule) return "make the rule depend only on what every rank knows alike (see the differing views above)";
-  if (sglang_part(deployment).skip_all_gather) return "unset SGLANG_SCHEDULER_SKIP_ALL_GATHER (now set) so that the counts are exchanged";
-  if (!is_collapsed(deployment)) return "use one version and one set of flags on all ranks";
-  const Generation& cured = first_with(&Generation::always_gathers);
-  std::string fix = fmt::format(
-      "leave out --enable-dp-lm-head, or --moe-dense-tp-size (now {}): then all counts are known; or use SGLang with #{} "
-      "({}) or newer",
-      sglang_part(deployment).args.moe_dense_tp_size.value_or(0), cured.pr, cured.date);
-  if (graphs_alone_disagree(deployment, batch)) fix += "; or --disable-cuda-graph";
-  return fix;
 }
 
 std::string fix_cap_variable(const Deployment& deployment, std::int64_t needed_tokens) {
@@ -141,6 +102,16 @@ std::string severity_note(const TroubledBatch& batch) {
 }
 
 }  // namespace
+
+CheckFinding make_note(FindingKind kind, Phase phase, std::string message, std::string fix) {
+  CheckFinding finding;
+  finding.kind = kind;
+  finding.severity = Severity::note;
+  finding.phase = phase;
+  finding.message = std::move(message);
+  finding.fix = std::move(fix);
+  return finding;
+}
 
 std::string fold_ranks(const std::vector<std::string>& per_rank) {
   std::string out;
@@ -183,9 +154,11 @@ CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBa
   finding.consequence = on_hardware(finding.kind, raises              ? Situation::some_ranks_raise
                                                   : any_replay(batch) ? Situation::graph_replay
                                                                       : Situation::eager);
-  finding.chain = gather_chain(deployment);
+  finding.chain = checked_engine(deployment).knowledge();
   add_rank_lines(batch, finding.chain);
-  finding.fix = fix_disagreement(deployment, batch);
+  finding.fix = deployment.rule
+                    ? "make the rule depend only on what every rank knows alike (see the differing views above)"
+                    : checked_engine(deployment).fix_disagreement(any_replay(batch));
   finding.witness = to_witness(batch);
   return finding;
 }
@@ -209,7 +182,7 @@ CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledB
       finding.kind, over == batch.decisions.size() ? Situation::every_rank : Situation::some_ranks);
   if (capture_exceeds_cap(deployment))
     finding.consequence += "; a graph bucket is above the cap too, so that capture already fails at the start";
-  finding.chain = gather_chain(deployment);
+  finding.chain = checked_engine(deployment).knowledge();
   finding.chain.push_back(fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens,
                                       deployment.max_num_tokens_source));
   add_rank_lines(batch, finding.chain);
@@ -255,7 +228,7 @@ CheckFinding explain_capture(const Deployment& deployment, const TroubledBatch& 
                     first.rows, r);
     finding.consequence = on_hardware(FindingKind::receive_overflow);
   }
-  finding.chain = gather_chain(deployment);
+  finding.chain = checked_engine(deployment).knowledge();
   finding.chain.push_back(
       fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens, deployment.max_num_tokens_source));
   add_rank_lines(batch, finding.chain);
@@ -297,11 +270,9 @@ CheckFinding explain_every_forward(const Deployment& deployment, const TroubledB
   const std::string_view kind = batch.phase == Phase::prefill ? "prefill" : "decode";
   CheckFinding finding = explain_rejection(
       Rejection{"first_forward", fmt::format("every {} forward", kind), error,
-                sglang_part(deployment).skip_all_gather
-                    ? "unset SGLANG_SCHEDULER_SKIP_ALL_GATHER (now set): this backend needs the counts of all ranks"
-                    : "see the assertion's own text"});
+                checked_engine(deployment).fix_every_forward()});
   finding.phase = batch.phase;
-  finding.chain = gather_chain(deployment);
+  finding.chain = checked_engine(deployment).knowledge();
   add_rank_lines(batch, finding.chain);
   finding.witness = to_witness(batch);
   return finding;
@@ -316,8 +287,7 @@ CheckFinding explain_waste(const Deployment& deployment, Phase phase, std::int64
   finding.message = fmt::format("R = {} while a rank has {} rows: {} slots are computed per rank where {} are needed", r, rows,
                                 finding.waste->computed, finding.waste->needed);
   finding.consequence = on_hardware(finding.kind);
-  finding.fix = fmt::format("SGLang with #{} or newer sizes by the batch; or lower {} towards the largest batch (now {})",
-                            first_with(&Generation::always_gathers).pr, kCapVariable, deployment.max_num_tokens);
+  finding.fix = checked_engine(deployment).fix_waste(deployment.max_num_tokens);
   return finding;
 }
 

@@ -15,6 +15,9 @@ CheckWitness to_witness(const TroubledBatch& batch);
 // "ranks 1..3: 2" style: equal neighbours are folded.
 std::string fold_ranks(const std::vector<std::string>& per_rank);
 
+// Something to know, with no witness.
+CheckFinding make_note(FindingKind kind, Phase phase, std::string message, std::string fix = {});
+
 CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBatch& batch);
 CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledBatch& batch, std::int64_t needed_tokens);
 CheckFinding explain_capture(const Deployment& deployment, const TroubledBatch& batch);

@@ -284,7 +284,8 @@ void read_version(Scenario& scenario, const Record& record) {
   if (engine != nullptr) {
     scenario.engine = yaml::read_text(*engine, "engine", true);
     scenario.at.version = engine->at;
-    if (const auto known = find_engine(*scenario.engine); !known) refuse(engine->at, "engine: " + known.error().message);
+    const auto known = find_engine(*scenario.engine);
+    if (!known) refuse(engine->at, "engine: " + known.error().message);
   }
   for (const Engine* known : engines()) {
     const Node* const both = record.find(known->name);

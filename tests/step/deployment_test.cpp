@@ -42,7 +42,8 @@ TEST_CASE("what is changed in a copied deployment is what its decider sees") {
   ruled.rule = [](const RankView& view) -> Result<SizingDecision> {
     return SizingDecision{view.rows + view.ep_rank, view.rows, false, SizingBranch::external};
   };
-  CHECK(sizes(ruled.make_decider()->decide(batches, GraphChoice::eager)) == std::vector<std::int64_t>{100, 101, 102, 103});
+  const auto decider = ruled.make_decider();
+  CHECK(sizes(decider->decide(batches, GraphChoice::eager)) == std::vector<std::int64_t>{100, 101, 102, 103});
 }
 
 TEST_CASE("a deployment says in neutral numbers what the engine made of its arguments") {

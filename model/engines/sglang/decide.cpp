@@ -34,7 +34,8 @@ SglangDecider::SglangDecider(const SglangPart& sglang, const Deployment& deploym
     : sglang_(sglang),
       deployment_(deployment),
       dp_ranks_(static_cast<std::size_t>(deployment.topology.attn_dp_size)),
-      ranks_per_replica_(static_cast<std::size_t>(deployment.topology.attn_tp_size * deployment.topology.attn_cp_size)) {
+      ranks_per_replica_(
+          static_cast<std::size_t>(deployment.topology.attn_tp_size * deployment.topology.attn_cp_size)) {
   const ServerArgs& args = sglang.args;
   sync_inputs_.require_mlp_tp_gather = sglang.require_mlp_tp_gather;
   sync_inputs_.skip_all_gather = sglang.skip_all_gather;
@@ -243,8 +244,8 @@ void SglangDecider::spread(const Part& part, const RankDecision& decision, std::
   }
 }
 
-// Of ranks that have the gathered list and no fault. A rank that may not replay never asks for a bucket, and eager steps
-// that extend count one token a request: then the mode is no part of the kind.
+// Of ranks that have the gathered list and no fault. A rank that may not replay never asks for a bucket, and eager
+// steps that extend count one token a request: then the mode is no part of the kind.
 SglangDecider::Kind SglangDecider::kind_of(const Part& part, const RankDecision& decision) const {
   const bool wished = part.graph == GraphChoice::replay;
   Kind kind;
@@ -335,7 +336,8 @@ void SglangDecider::decide_replica(std::size_t dp_rank, const RankBatch& batch, 
 std::span<const RankDecision> SglangDecider::decide(std::span<const RankBatch> batches, GraphChoice graph,
                                               std::span<const RankFault> faults) {
   A2ASIM_INVARIANT(batches.size() == dp_ranks_, "one batch a data-parallel rank");
-  A2ASIM_INVARIANT(faults.empty() || faults.size() == decisions_.size(), "faults: none, or one an expert-parallel rank");
+  A2ASIM_INVARIANT(faults.empty() || faults.size() == decisions_.size(),
+                   "faults: none, or one an expert-parallel rank");
   sync(batches);
   leader_.reset();
   for (std::size_t rank = 0; rank < dp_ranks_; ++rank) decide_replica(rank, batches[rank], graph, faults);

@@ -33,7 +33,8 @@ class SglangDecider final : public Decider {
   };
 
   void sync(std::span<const RankBatch> batches);
-  void decide_replica(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph, std::span<const RankFault> faults);
+  void decide_replica(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph,
+                      std::span<const RankFault> faults);
   MlpSyncResult synced_alone(std::size_t dp_rank) const;
   void decide_part(const Part& part);
   static bool runs_work(const Part& part, const RankDecision& decision);
@@ -55,8 +56,8 @@ class SglangDecider final : public Decider {
   ForwardMode mode_of_work(const RankDecision& decision) const;
   std::int64_t width_of(ForwardMode mode, bool is_extend) const;
 
-  // What, beside the gathered list, decides a rank's padding and bucket. Ranks of one kind come to the same, so the first
-  // of a step works it out and the others follow: otherwise a step would cost the square of the ranks.
+  // What, beside the gathered list, decides a rank's padding and bucket. Ranks of one kind come to the same, so the
+  // first of a step works it out and the others follow: otherwise a step would cost the square of the ranks.
   struct Kind {
     bool may_replay = false;
     bool is_extend = false;

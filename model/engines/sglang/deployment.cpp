@@ -17,8 +17,9 @@ constexpr std::int64_t kMaxWorld = 4096;  // ranks; no deployment has more, and 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
 CaptureTokenList capture_list(const SglangPart& part, const Deployment& deployment, std::int64_t bs) {
-  return part.generation().graphs.capture_token_list(part.require_mlp_tp_gather, part.require_attn_tp_gather,
-                                                     deployment.topology.attn_dp_size, bs, deployment.num_tokens_per_bs);
+  const auto list_of = part.generation().graphs.capture_token_list;
+  return list_of(part.require_mlp_tp_gather, part.require_attn_tp_gather, deployment.topology.attn_dp_size, bs,
+                 deployment.num_tokens_per_bs);
 }
 
 // Runs the rule for every bucket as SGLang does at capture: is_extend forced off, the same list on every rank.
@@ -110,8 +111,9 @@ RankView base_view(const SglangPart& part, const Deployment& deployment, int ep_
 
 Result<std::unique_ptr<Deployment>> resolve_deployment(const DeploymentInputs& inputs) {
   const ServerArgs& given = inputs.args;
-  for (const auto& [flag, value] : {std::pair{"--tp-size", given.tp_size}, std::pair{"--dp-size", given.dp_size},
-                                    std::pair{"--ep-size", given.ep_size}, std::pair{"--attn-cp-size", given.attn_cp_size}})
+  for (const auto& [flag, value] :
+       {std::pair{"--tp-size", given.tp_size}, std::pair{"--dp-size", given.dp_size},
+        std::pair{"--ep-size", given.ep_size}, std::pair{"--attn-cp-size", given.attn_cp_size}})
     if (value < 1 || value > kMaxWorld)
       return fail(ErrorKind::bad_input, fmt::format("{} {}: must be between 1 and {}", flag, value, kMaxWorld));
 

@@ -1,7 +1,7 @@
 // A launch command as SGLang resolves it.
 //
-// resolve_deployment runs the chain of the start: defaults, start-up handlers, topology, gather predicates, limits, capture
-// sizes, capacity, capture. What makes SGLang refuse is kept as a Rejection; an Error is returned only for input that
+// resolve_deployment runs the chain of the start: defaults, start-up handlers, topology, gather predicates, limits,
+// capture sizes, capacity, capture. What makes SGLang refuse is kept as a Rejection; an Error is returned only for input that
 // cannot mean a deployment at all.
 //
 //   const auto deployment = resolve_deployment({.args = parsed->args});
@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "model/check/checked_engine.h"
 #include "model/engines/sglang/generation.h"
 #include "model/engines/sglang/start/server_args.h"
 #include "model/launch/environment.h"
@@ -60,11 +61,27 @@ struct Knowledge {
   bool skip_all_gather = false;
 };
 
-struct SglangPart final : EnginePart, Started, Knowledge {
+struct SglangPart final : EnginePart, CheckedEngine, Started, Knowledge {
   SglangPart(Started started, Knowledge knowledge) : Started(std::move(started)), Knowledge(knowledge) {}
   LeftoverList leftover = LeftoverList::none;
 
+  // Every rank is left with its own count.
+  bool is_collapsed() const { return args.enable_dp_attention && !require_mlp_tp_gather; }
+
   std::unique_ptr<Decider> make_decider(const Deployment& deployment) const override;
+
+  // --- check/
+  std::vector<std::string> knowledge() const override;
+  std::string fix_disagreement(bool any_replay) const override;
+  std::string fix_every_forward() const override;
+  std::string fix_waste(std::int64_t max_num_tokens) const override;
+  CapVariable cap(const Deployment& deployment) const override;
+  std::vector<Knob> knobs(const Deployment& deployment) const override;
+  Result<std::unique_ptr<Deployment>> with(std::span<const MendSetting> settings) const override;
+  void add_start_findings(const Deployment& deployment, CheckReport& report) const override;
+  void add_open_limits(const Deployment& deployment, CheckReport& report) const override;
+  bool check_constant_geometry(const Deployment& deployment, CheckReport& report) const override;
+  bool check_draft_geometry(const Deployment& deployment, CheckReport& report) const override;
 };
 
 // SGLang's own part of a deployment that resolve_deployment made.

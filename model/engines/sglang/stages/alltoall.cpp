@@ -51,7 +51,8 @@ Result<void> check_any_dispatch(const AllToAllSetup& out, const std::optional<Mo
   const int ep_size = static_cast<int>(ranks);
   if (ep_size > flashinfer.max_ranks)
     return fail(ErrorKind::runtime_error,
-                fmt::format("Check failed: epSize must be in the range (0, {}], got {}", flashinfer.max_ranks, ep_size));
+                fmt::format("Check failed: epSize must be in the range (0, {}], got {}", flashinfer.max_ranks,
+                            ep_size));
   if (!model || !out.capacity) return {};
   std::vector<Payload> payloads;
   for (const std::int64_t bytes : payload_bytes_per_token(out.dispatch_type, model->hidden_size, model->top_k))

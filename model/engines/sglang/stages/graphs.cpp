@@ -58,7 +58,8 @@ Result<DecodeGraphs> graphs_of(const Started& started, const Layout& layout, con
   } else {
     said.reject("graph capture sizes", captured.error(),
                 filter.attn_tp_size <= filter.req_to_token_pool_size
-                    ? fmt::format("give --cuda-graph-bs {} (no size now gives tokens that are a multiple of attn_tp_size)",
+                    ? fmt::format("give --cuda-graph-bs {} (no size now gives tokens that are a multiple of "
+                                  "attn_tp_size)",
                                   filter.attn_tp_size)
                     : std::string("give --disable-cuda-graph"));
   }

@@ -23,7 +23,8 @@ Topology topology_of(const Started& started, Said& said) {
                                                      .enable_dp_attention = args.enable_dp_attention});
   if (world && topology) return *topology;
   said.reject("compute_dp_attention_world_info", world ? topology.error() : world.error(),
-              fmt::format("make --tp-size {} a multiple of dp_size x attn_cp_size and of the expert groups", args.tp_size));
+              fmt::format("make --tp-size {} a multiple of dp_size x attn_cp_size and of the expert groups",
+                          args.tp_size));
   // Keeps a report possible: one replica over all ranks.
   return Topology{.tp_size = args.tp_size, .dp_size = args.dp_size, .ep_size = args.ep_size,
                   .attn_tp_size = args.tp_size};

@@ -41,7 +41,8 @@ void add_draft(const ServerArgs& args, Speculation& out, Said& said) {
 Limit requests_of(const Started& started, std::int64_t replicas, Said& said) {
   const ServerArgs& args = started.args;
   const auto refuse = [&](std::string fix) {
-    said.reject("resolve_max_num_reqs", Error{ErrorKind::assertion_error, "max_running_request is zero"}, std::move(fix));
+    said.reject("resolve_max_num_reqs", Error{ErrorKind::assertion_error, "max_running_request is zero"},
+                std::move(fix));
   };
   Limit out{kLeastDefaultRequests, false};
   if (args.max_running_requests) {
@@ -69,7 +70,8 @@ void add_prefill_graphs(const Started& started, StepLimits& out, Said& said) {
   if (!started.generation().prefill_graphs_with_flashinfer || prefill_graphs_disabled(args)) return;
   if (!out.prefill_reachable || args.chunked_prefill_size.value_or(0) <= 0) return;
   said.note("prefill graphs are captured, which needs the cap; which batches replay them is not modelled");
-  const std::int64_t chunk = out.prefill_tokens.is_explicit ? *args.chunked_prefill_size : chunk_of_replica(args, kLeastDefaultChunk);
+  const std::int64_t chunk = out.prefill_tokens.is_explicit ? *args.chunked_prefill_size
+                                                            : chunk_of_replica(args, kLeastDefaultChunk);
   std::int64_t largest = args.cuda_graph_max_bs_prefill.value_or(chunk);
   if (args.cuda_graph_bs_prefill && !args.cuda_graph_bs_prefill->empty())
     largest = std::ranges::max(*args.cuda_graph_bs_prefill);

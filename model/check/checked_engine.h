@@ -1,0 +1,76 @@
+// What check asks of an engine beside its decisions: why ranks know what they know, what a person can change, and what
+// is to be said about settings that no batch shows. An engine's own part of a deployment implements it.
+//
+//   for (const std::string& line : checked_engine(deployment).knowledge()) ..
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/check/check.h"
+#include "model/step/deployment.h"
+
+namespace a2asim {
+
+// One flag or variable with its new value, as a person would write it.
+struct MendSetting {
+  std::string name;
+  std::vector<std::int64_t> values;  // one, or a list
+  std::string now;                   // in words
+  bool is_given = true;              // the command or the environment sets it
+  bool raises = false;
+};
+
+// The cap that bounds a rank's tokens and the variable that sets it.
+struct CapVariable {
+  std::string_view name;
+  std::int64_t tokens = 0;
+  std::int64_t per_unit = 1;  // tokens that one more of the variable gives
+};
+
+// A limit that can be lowered, in steps: one token or request a rank, or one entry of a list.
+struct Knob {
+  std::string name;
+  std::int64_t most_steps = 0;   // as it is now
+  std::int64_t guess_steps = 0;  // where the edge is to be expected
+  std::function<std::vector<std::int64_t>(std::int64_t steps)> values;
+  std::string now;
+  bool is_given = true;
+};
+
+class CheckedEngine {
+ public:
+  virtual ~CheckedEngine() = default;
+
+  // --- why, and what to change
+  // From the flags to what every rank knows of the others' counts, a line each.
+  virtual std::vector<std::string> knowledge() const = 0;
+  // Ranks derive different sizes by the version's own rule; `any_replay`: some rank replays a graph.
+  virtual std::string fix_disagreement(bool any_replay) const = 0;
+  virtual std::string fix_every_forward() const = 0;
+  virtual std::string fix_waste(std::int64_t max_num_tokens) const = 0;
+
+  // --- what mends try
+  virtual CapVariable cap(const Deployment& deployment) const = 0;
+  virtual std::vector<Knob> knobs(const Deployment& deployment) const = 0;
+  // The deployment of the same command with these settings.
+  virtual Result<std::unique_ptr<Deployment>> with(std::span<const MendSetting> settings) const = 0;
+
+  // --- findings that no search of batches makes
+  virtual void add_start_findings(const Deployment& deployment, CheckReport& report) const = 0;
+  virtual void add_open_limits(const Deployment& deployment, CheckReport& report) const = 0;
+  // A geometry that is a constant, of the target and of the model that drafts. True: there is one.
+  virtual bool check_constant_geometry(const Deployment& deployment, CheckReport& report) const = 0;
+  virtual bool check_draft_geometry(const Deployment& deployment, CheckReport& report) const = 0;
+};
+
+inline const CheckedEngine& checked_engine(const Deployment& deployment) {
+  return dynamic_cast<const CheckedEngine&>(*deployment.part);
+}
+
+}  // namespace a2asim
