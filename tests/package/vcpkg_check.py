@@ -8,8 +8,9 @@ import pathlib
 import re
 import sys
 
-# find_package's name -> vcpkg's, where they differ by more than case. Threads is the system's.
-PORTS = {"Eigen3": "eigen3", "nlohmann_json": "nlohmann-json", "CLI11": "cli11", "Threads": None}
+# find_package's name, or the folder of a header that find_path looks for -> vcpkg's. Threads is the system's.
+PORTS = {"Eigen3": "eigen3", "nlohmann_json": "nlohmann-json", "CLI11": "cli11", "Threads": None,
+         "kainjow": "kainjow-mustache"}
 
 source, version = pathlib.Path(sys.argv[1]), sys.argv[2]
 port = source / "tools/vcpkg/ports/a2asim"
@@ -21,7 +22,7 @@ assert manifest["version"] == version, f"vcpkg.json says {manifest['version']}, 
 listed = [entry if isinstance(entry, str) else entry["name"] for entry in manifest["dependencies"]]
 host = {entry["name"] for entry in manifest["dependencies"] if isinstance(entry, dict) and entry.get("host")}
 assert listed == sorted(listed), "dependencies are sorted by name"
-found = re.findall(r"find_package\((\S+)", (source / "tools/cmake/A2asimTargets.cmake").read_text())
+found = re.findall(r"(?:find_package\(|find_path\(\w+ )(\w[\w-]*)", (source / "tools/cmake/A2asimTargets.cmake").read_text())
 wanted = {PORTS.get(name, name) for name in found} - {None}
 assert set(listed) - host == wanted, f"vcpkg.json: {sorted(set(listed) - host)}, CMake: {sorted(wanted)}"
 

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "tools/program/template.h"
+
 namespace a2asim {
 namespace {
 
@@ -18,7 +20,7 @@ std::string shade(const std::string& svg, const std::string& words) {
 TEST_CASE("heat map: larger is darker, equal is equal, and what has no number has no shade") {
   HeatMap map{"a < b", "ep", "tokens", {"8", "16"}, {"1", "2"}, {}};
   map.cells = {{{1.0, "one"}, {5.0, "five"}}, {{5.0, "also five"}, {std::nullopt, "none & no"}}};
-  const std::string svg = heat_map(map);
+  const std::string svg = rendered("heat_map.mustache", heat_map_values(map));
   CHECK(shade(svg, "one") < shade(svg, "five"));
   CHECK(shade(svg, "five") == shade(svg, "also five"));
   CHECK(svg.find("<rect class=\"heat none\"") != std::string::npos);

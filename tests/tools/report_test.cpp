@@ -11,9 +11,10 @@
 #include "sim/scenario/scenario_reader.h"
 #include "tools/report/check_page.h"
 #include "tools/report/explore_page.h"
-#include "tools/report/html.h"
 #include "tools/report/page.h"
 #include "tools/report/replay_page.h"
+#include "tools/program/template.h"
+#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
@@ -85,12 +86,26 @@ TEST_CASE("report: text never becomes markup") {
   CHECK(Json::parse(json)["name"] == "</script><!-- <script>");
 
   Scenario scenario = shipped("collapse");
-  scenario.name = "</title></script><script>alert(1)</script><img src=x onerror=alert(1)>@@script@@";
+  scenario.name = "</title></script><script>alert(1)</script><img src=x onerror=alert(1)>{{{page.script}}}";
   const std::string page = page_of(replayed(scenario));
   CHECK(count(page, "<script") == 2);  // the data and our own
   CHECK(count(page, "</script>") == 2);
   CHECK(page.find("<img") == std::string::npos);
   CHECK(page.find("&lt;img src=x") != std::string::npos);
+}
+
+TEST_CASE("report: every template can be read, and names only templates that there are") {
+  CHECK(embedded_templates().size() > 10);
+  for (const EmbeddedTemplate& one : embedded_templates()) {
+    CAPTURE(one.name);
+    CHECK_NOTHROW(rendered(one.name, Json::object()));
+    const std::string_view text = one.text;
+    for (std::size_t at = text.find("{{> "); at != std::string_view::npos; at = text.find("{{> ", at + 1)) {
+      const std::string_view name = text.substr(at + 4, text.find("}}", at) - at - 4);
+      const bool is_known = std::ranges::any_of(embedded_templates(), [&](const auto& other) { return other.name == name; });
+      CHECK_MESSAGE((is_known || name == "body"), std::string(name));
+    }
+  }
 }
 
 TEST_CASE("report: a page is one file and lets nothing else run or load") {
@@ -99,7 +114,7 @@ TEST_CASE("report: a page is one file and lets nothing else run or load") {
   CHECK(page.find("unsafe") == std::string::npos);
   for (const char* part : {" src=", "<link", "@import", "url(http", "style=\"", "onclick"})
     CHECK_MESSAGE(page.find(part) == std::string::npos, std::string(part));
-  CHECK(page.find("@@") == std::string::npos);
+  CHECK(page.find("{{") == std::string::npos);
 }
 
 TEST_CASE("report: the same run gives the same bytes") {
@@ -242,7 +257,7 @@ TEST_CASE("report: a row that was written over is told so, with who did it") {
     REQUIRE(row.race);
     ++told;
     ToldReplay story{&run.scenario, &run.report, run.deployment.get(), true, &found};
-    const std::string words = what_happened(story, 2);
+    const std::string words = rendered("story.mustache", story_values(story, 2));
     const auto r = static_cast<std::size_t>(row.found_writer);
     const std::int64_t size = bad->ranks[r].decision.sizing.runtime_max_tokens_per_rank;
     const std::string other = fmt::format(

@@ -51,6 +51,11 @@ find_package(nlohmann_json REQUIRED)
 find_package(yaml-cpp REQUIRED)
 if(A2ASIM_BUILD_PROGRAM)
   find_package(CLI11 REQUIRED)
+  find_path(A2ASIM_MUSTACHE kainjow/mustache.hpp DOC "Where kainjow/mustache.hpp is")
+  if(NOT A2ASIM_MUSTACHE)
+    message(FATAL_ERROR "The program needs kainjow/mustache.hpp (Debian: libkainjow-mustache-dev, vcpkg: kainjow-mustache); "
+                        "-DA2ASIM_BUILD_PROGRAM=OFF builds the libraries without it")
+  endif()
 endif()
 find_package(Threads REQUIRED)
 # yaml-cpp renamed its target in 0.8.

@@ -13,13 +13,6 @@ namespace {
 
 constexpr std::size_t kWidth = 100;
 
-// 1234567 -> "1,234,567"
-std::string grouped(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  return digits;
-}
-
 std::string cell_text(const ExploreClass& one, const ExploreCell& cell) {
   if (const auto outcome = cell.outcome()) return std::string(name(*outcome));
   return one.refused_configurations == one.configurations ? "rejected" : "-";

@@ -97,12 +97,6 @@ std::string ranges(const std::vector<std::size_t>& numbers) {
   return out;
 }
 
-std::string capitalised(std::string_view words) {
-  std::string out(words);
-  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 32);
-  return out;
-}
-
 std::string counted(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
@@ -115,5 +109,25 @@ std::string bytes_in_words(std::int64_t bytes) {
   for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
+
+std::string capitalised(std::string_view words) {
+  std::string out(words);
+  if (!out.empty() && out[0] >= 'a' && out[0] <= 'z') out[0] = static_cast<char>(out[0] - 32);
+  return out;
+}
+
+std::string spaced(std::string_view name) {
+  std::string out(name);
+  std::ranges::replace(out, '_', ' ');
+  return out;
+}
+
+std::string grouped(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string sentence(std::string_view words) { return std::string(words) + (words.ends_with('.') ? "" : "."); }
 
 }  // namespace a2asim

@@ -24,11 +24,14 @@ std::vector<std::string> table(const std::vector<std::vector<std::string>>& rows
 // "0", "0..3", "0, 4..15": ascending numbers.
 std::string ranges(const std::vector<std::size_t>& numbers);
 
-// "Ranks derive ..".
-std::string capitalised(std::string_view words);
-
 // "2 notes", "1 note".
 std::string counted(std::size_t count, std::string_view noun);
+
+// "Ranks derive ..", "over capacity" of "over_capacity", "417,856", and the words with one full stop at their end.
+std::string capitalised(std::string_view words);
+std::string spaced(std::string_view name);
+std::string grouped(std::int64_t number);
+std::string sentence(std::string_view words);
 
 // "513 B", "1.5 MiB".
 std::string bytes_in_words(std::int64_t bytes);

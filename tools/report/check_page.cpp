@@ -8,7 +8,6 @@
 #include "model/step/engine.h"
 #include "model/alltoall/workspace.h"
 #include "tools/check/check_formats.h"
-#include "tools/report/html.h"
 #include "tools/report/page.h"
 #include "tools/report/parts.h"
 #include "tools/report/replay_page.h"
@@ -23,84 +22,70 @@ constexpr std::int64_t kWitnessHidden = 64;
 
 bool is_note(const CheckFinding& finding) { return finding.severity == Severity::note; }
 
-std::string found_section(const CheckForPage& check) {
-  const CheckReport& report = check.report;
-  std::string out;
-  const bool disagrees = report.verdict == Verdict::disagrees || report.verdict == Verdict::over_capacity;
-  if (disagrees && report.topology.tp_size > 1) out += setting_words(3, report.topology.tp_size, check.model);
+void add_findings(const CheckReport& report, Json& values) {
+  Json found = Json::array(), notes = Json::array();
   for (const CheckFinding& finding : report.findings) {
-    if (is_note(finding)) continue;
-    std::string title(name(finding.kind));
-    std::ranges::replace(title, '_', ' ');
-    out += fmt::format("<h3 title=\"{}\">{}: {}, {}</h3>\n", html_text(finding_info(finding.kind).what),
-                       capitalised(name(finding.severity)), html_text(title), phase_title(finding.phase));
-    out += finding_html(finding);
+    if (is_note(finding)) {
+      notes.push_back({{"phase", finding.phase == Phase::start ? "" : phase_title(finding.phase)},
+                       {"message", finding.message},
+                       {"fix", capitalised(finding.fix)}});
+      continue;
+    }
+    found.push_back({{"severity", capitalised(name(finding.severity))},
+                     {"title", spaced(name(finding.kind))},
+                     {"about", finding_info(finding.kind).what},
+                     {"phase", phase_title(finding.phase)}});
+    found.back().update(finding_values(finding));
   }
-  if (out.empty()) out = paragraph(capitalised(verdict_in_words(report.verdict)) + ".");
-  return section("found", "What was found", out);
+  values["found"] = std::move(found);
+  if (!notes.empty()) values["notes"] = {{"list", std::move(notes)}};
 }
 
-std::string notes_section(const CheckReport& report) {
-  std::string list;
-  for (const CheckFinding& finding : report.findings)
-    if (is_note(finding))
-      list += fmt::format(
-          "<li>{}{}{}</li>\n", html_text(finding.phase == Phase::start ? "" : phase_title(finding.phase) + ": "),
-          html_text(finding.message), finding.fix.empty() ? "" : ". " + html_text(capitalised(finding.fix)));
-  return list.empty() ? list : section("notes", "Notes", "<ul class=\"findings\">\n" + list + "</ul>\n");
-}
-
-std::string deployment_section(const CheckForPage& check) {
+void add_deployment(const CheckForPage& check, Json& values) {
   const CheckReport& report = check.report;
-  std::string out;
-  if (!report.backend.empty()) out += topology_table(report.topology);
-  std::vector<Fact> list;
-  if (report.generation != nullptr) list.push_back({"version", html_text(version_words(*report.generation))});
-  if (!report.backend.empty()) list.push_back({"all-to-all", html_text(report.backend)});
+  if (!report.backend.empty()) values["topology"] = topology_values(report.topology);
+  values["backend"] = report.backend;
+  if (report.generation != nullptr) values["version"] = version_words(*report.generation);
   if (check.model)
-    list.push_back({"model", fmt::format("{} experts, top_k {}, hidden_size {}", check.model->num_experts,
-                                         check.model->top_k, check.model->hidden_size)});
-  list.push_back({"launch", "<code>" + html_text(cut(check.launch, 8000)) + "</code>"});
-  return section("deployment", "Who is who", out + facts(list));
+    values["model"] = fmt::format("{} experts, top_k {}, hidden_size {}", check.model->num_experts, check.model->top_k,
+                                  check.model->hidden_size);
+  values["launch"] = cut(check.launch, 8000);
 }
 
-std::string sizes_section(const CheckReport& report) {
-  std::string out;
+Json sizes_values(const CheckReport& report) {
+  Json out;
   if (report.capacity && report.workspace_known) {
     const Capacity& capacity = *report.capacity;
     const std::int64_t rows = report.topology.ep_size * capacity.max_num_tokens;
-    out += workspace_bars(capacity.workspace_bytes_per_rank, pad128(rows * capacity.dispatch_bytes_per_token),
-                          pad128(rows * capacity.combine_bytes_per_token), capacity.max_num_tokens);
+    out["workspace"] =
+        workspace_bars(capacity.workspace_bytes_per_rank, pad128(rows * capacity.dispatch_bytes_per_token),
+                       pad128(rows * capacity.combine_bytes_per_token), capacity.max_num_tokens);
   } else if (report.capacity) {
-    out += paragraph(fmt::format("max_num_tokens is {}; the workspace is not known without the model's shape.",
-                                 report.capacity->max_num_tokens));
+    out["cap"] = report.capacity->max_num_tokens;
   }
-  if (!report.capacity_source.empty())
-    out += "<p>Where max_num_tokens comes from: " + html_text(report.capacity_source) + ".</p>\n";
+  if (!report.capacity_source.empty()) out["cap_source"] = report.capacity_source;
   for (const CheckFinding& finding : report.findings) {
     if (!finding.waste) continue;
     const auto bar = [](const char* name, std::int64_t slots, bool wasted) {
       return Bar{name, static_cast<double>(slots), fmt::format("{} slots", slots), wasted};
     };
-    out += bars(fmt::format("Waste in {}: row slots of one rank with the smallest batch", phase_title(finding.phase)),
-                {bar("needed", finding.waste->needed, false), bar("computed in all", finding.waste->computed, true)});
+    out["waste"].push_back(
+        bars(fmt::format("Waste in {}: row slots of one rank with the smallest batch", phase_title(finding.phase)),
+             {bar("needed", finding.waste->needed, false), bar("computed in all", finding.waste->computed, true)}));
   }
-  return out.empty() ? out : section("sizes", "Sizes and waste", out);
+  return out;
 }
 
 // Shows what the bytes do; without it the page still says everything.
-std::string replay_section(const CheckForPage& check, Json& data) {
+Json witness_article(const CheckForPage& check, Json& data) {
   if (!check.witness) return {};
   ReplayOptions options;
   options.rule = check.rule;
   const auto run = replay_for_page(*check.witness, "the witness", options, kDrawingLimit_bytes);
   if (!run || run->report.steps.empty()) return {};
-  return section(
-      "replay", "The same batch, replayed with real bytes",
-      paragraph(fmt::format("This is the batch of the first finding on a simulated cluster, with a hidden size of "
-                            "{} instead of the model's: sizes do not depend on it.",
-                            kWitnessHidden)) +
-          replay_article(*run, "w", {kStepsOnPage, 3, true}, data));
+  Json article = replay_article(*run, "w", {kStepsOnPage, 3, true}, data);
+  article["witness_hidden"] = kWitnessHidden;
+  return article;
 }
 
 Tone tone_of(Verdict verdict) {
@@ -169,8 +154,15 @@ std::string check_page(const CheckForPage& check) {
       fmt::format("a2asim check{}",
                   report.generation == nullptr ? "" : fmt::format(" · SGLang {}", report.generation->name)),
       tone_of(report.verdict), verdict_title(report.verdict), capitalised(verdict_in_words(report.verdict)) + ".");
-  page.body = found_section(check) + replay_section(check, data) + deployment_section(check) + sizes_section(report) +
-              notes_section(report);
+  page.body = "check.mustache";
+  const bool disagrees = report.verdict == Verdict::disagrees || report.verdict == Verdict::over_capacity;
+  if (disagrees && report.topology.tp_size > 1)
+    page.values["setting"] = setting_values(3, report.topology.tp_size, check.model);
+  page.values["verdict_words"] = capitalised(verdict_in_words(report.verdict));
+  add_findings(report, page.values);
+  page.values["article"] = witness_article(check, data);
+  add_deployment(check, page.values);
+  page.values["sizes"] = sizes_values(report);
   page.data = {{"replays", std::move(data)}};
   return page_html(page);
 }

@@ -1,5 +1,5 @@
-# cmake -DFOLDER=.. -DOUT=assets.cpp -P embed.cmake: the page's files as C++ strings, with the hashes that its
-# Content-Security-Policy names.
+# cmake -DFOLDER=tools -DOUT=embedded.cpp -P embed.cmake: the templates of all folders of tools as C++ strings, and the style
+# and script of the pages with the hashes that their Content-Security-Policy names.
 
 # Base64 of a hash in hexadecimal: three digits are two characters.
 function(base64_of_hex hex out)
@@ -21,20 +21,37 @@ function(base64_of_hex hex out)
   set(${out} "${text}=" PARENT_SCOPE)
 endfunction()
 
-set(code "// Made by tools/report/embed.cmake.\n#include \"tools/report/assets.h\"\n\nnamespace a2asim::report_assets {\n")
-foreach(entry Template=report.html Style=report.css Script=report.js)
-  string(REGEX MATCH "^([A-Za-z]+)=(.+)$" entry "${entry}")
-  set(name ${CMAKE_MATCH_1})
-  file(READ "${FOLDER}/${CMAKE_MATCH_2}" text)
-  if(text MATCHES "\\)embedded\"")
-    message(FATAL_ERROR "${FOLDER}/${CMAKE_MATCH_2} holds the delimiter of its C++ string")
-  endif()
-  string(APPEND code "const char* const k${name} = R\"embedded(${text})embedded\";\n")
-  if(NOT name STREQUAL Template)
-    string(SHA256 hex "${text}")
-    base64_of_hex(${hex} hash)
-    string(APPEND code "const char* const k${name}Hash = \"${hash}\";\n")
-  endif()
+set(code "// Made by tools/report/embed.cmake.\n#include \"tools/program/template.h\"\n#include \"tools/report/assets.h\"\n\n")
+
+# Appends the files, one after the other, as one string.
+function(append_string before after)
+  set(all "")
+  foreach(file ${ARGN})
+    file(READ "${file}" text)
+    if(text MATCHES "\\)embedded\"")
+      message(FATAL_ERROR "${file} holds the delimiter of its C++ string")
+    endif()
+    string(APPEND all "${text}")
+  endforeach()
+  set(code "${code}${before}R\"embedded(${all})embedded\"${after}" PARENT_SCOPE)
+  string(SHA256 hex "${all}")
+  base64_of_hex(${hex} hash)
+  set(hash "${hash}" PARENT_SCOPE)
+endfunction()
+
+string(APPEND code "namespace a2asim::report_assets {\n")
+append_string("const char* const kStyle = " ";\n" ${FOLDER}/report/report.css)
+string(APPEND code "const char* const kStyleHash = \"${hash}\";\n")
+append_string("const char* const kScript = " ";\n" ${FOLDER}/report/drawing.js ${FOLDER}/report/report.js)
+string(APPEND code "const char* const kScriptHash = \"${hash}\";\n")
+string(APPEND code "}  // namespace a2asim::report_assets\n\n")
+
+string(APPEND code "const std::vector<a2asim::EmbeddedTemplate>& a2asim::embedded_templates() {\n"
+                   "  static const std::vector<EmbeddedTemplate> all = {\n")
+file(GLOB templates ${FOLDER}/*/*.mustache)
+foreach(file ${templates})
+  get_filename_component(name ${file} NAME)
+  append_string("{\"${name}\", " "},\n" ${file})
 endforeach()
-string(APPEND code "\n}  // namespace a2asim::report_assets\n")
+string(APPEND code "  };\n  return all;\n}\n")
 file(WRITE "${OUT}" "${code}")

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "sim/scenario/scenario_reader.h"
-#include "tools/report/html.h"
 #include "tools/report/page.h"
 #include "tools/report/parts.h"
 #include "tools/report/replay_page.h"
@@ -56,32 +55,30 @@ std::vector<ShownWitness> chosen_witnesses(const ExploreReport& report) {
   return all;
 }
 
-std::string cell_html(const GenerationExploration& generation, std::size_t row, std::size_t phase,
-                      const std::vector<ShownWitness>& all) {
+Json look_values(const OutcomeLook& how) {
+  return {{"tone", how.tone}, {"mark", how.mark}, {"title", how.title}, {"words", how.words}};
+}
+
+Json cell_values(const GenerationExploration& generation, std::size_t row, std::size_t phase,
+                 const std::vector<ShownWitness>& all) {
   const ExploreClass& one = generation.classes[row];
   const ExploreCell& cell = one.cells[phase];
   const auto outcome = cell.outcome();
-  if (!outcome)
-    return one.refused_configurations == one.configurations
-               ? "<span class=\"cell note\"><span aria-hidden=\"true\">■</span> does not start</span>"
-               : "<span class=\"cell absent\">does not occur</span>";
-  const OutcomeLook how = look(*outcome);
+  if (!outcome) return {{one.refused_configurations == one.configurations ? "never" : "none", true}};
   const auto witness = std::ranges::find_if(all, [&](const ShownWitness& at) {
     return at.placed.generation == &generation && at.placed.exploring_class == row &&
            at.placed.witness->finding.phase == kExplorePhases[phase];
   });
-  const std::string title(how.title);
-  const std::string words = witness == all.end() ? title : fmt::format("<a href=\"#{}\">{}</a>", witness->id, title);
   const std::int64_t count = cell.cases[static_cast<std::size_t>(*outcome)];
-  const std::string share = count == cell.total() ? "all " : grouped(count) + " of ";
-  return fmt::format(
-      "<span class=\"cell {}\"><span aria-hidden=\"true\">{}</span> {}</span><br><span class=\"only\">{}{}</span>",
-      how.tone, how.mark, words, share, grouped(cell.total()));
+  Json how = look_values(look(*outcome));
+  how["witness"] = witness == all.end() ? "" : witness->id;
+  how["share"] = count == cell.total() ? "all" : grouped(count) + " of";
+  how["total"] = grouped(cell.total());
+  return {{"look", std::move(how)}};
 }
 
 std::string class_words(std::size_t row) {
-  std::string out = class_name(row);
-  std::ranges::replace(out, '_', ' ');
+  std::string out = spaced(class_name(row));
   const std::size_t plus = out.find('+');
   if (plus != std::string::npos) out.replace(plus, 1, ", ");
   return out;
@@ -92,61 +89,42 @@ bool never_starts(const ExploreClass& one) {
          std::ranges::all_of(one.cells, [](const ExploreCell& cell) { return cell.total() == 0; });
 }
 
-std::string matrix(const GenerationExploration& generation, const std::vector<ShownWitness>& all) {
-  HtmlTable table;
-  table.caption =
-      "A cell says the worst of its cases, and how many of its cases are so; a bad cell links to its smallest "
-      "witness below";
-  table.head = {"class of configurations", "number"};
-  table.numbers = {1};
-  table.less = {1};
-  for (const Phase phase : kExplorePhases) table.head.push_back(phase_title(phase));
-  for (std::size_t row = 0; row < kExploreClasses; ++row) {
-    const ExploreClass& one = generation.classes[row];
-    if (one.configurations == 0 || never_starts(one)) continue;
-    table.rows.push_back({html_text(class_words(row)), grouped(one.configurations)});
-    for (std::size_t phase = 0; phase < kExplorePhases.size(); ++phase)
-      table.rows.back().push_back(cell_html(generation, row, phase, all));
-  }
-  std::string refusals;
+void add_matrix(const GenerationExploration& generation, const std::vector<ShownWitness>& all, Json& values) {
   std::map<std::string, std::string> classes_of;  // by the refusal
+  for (const Phase phase : kExplorePhases) values["phases"].push_back(phase_title(phase));
+  Json rows = Json::array(), refusals = Json::array();
   for (std::size_t row = 0; row < kExploreClasses; ++row) {
     const ExploreClass& one = generation.classes[row];
-    if (!never_starts(one)) continue;
-    std::string& classes = classes_of[one.refusal];
-    classes += (classes.empty() ? "" : "; ") + class_words(row);
+    if (never_starts(one)) {
+      std::string& classes = classes_of[one.refusal];
+      classes += (classes.empty() ? "" : "; ") + class_words(row);
+    } else if (one.configurations > 0) {
+      Json cells = Json::array();
+      for (std::size_t phase = 0; phase < kExplorePhases.size(); ++phase)
+        cells.push_back(cell_values(generation, row, phase, all));
+      rows.push_back({{"class", class_words(row)}, {"number", grouped(one.configurations)}, {"cells", cells}});
+    }
   }
   for (const auto& [refusal, classes] : classes_of)
-    refusals += fmt::format("<li>{}: {}</li>\n", html_text(classes), html_text(refusal));
-  return html_table(table) +
-         (refusals.empty() ? "" : "<p>Classes that SGLang refuses at the start:</p>\n<ul>\n" + refusals + "</ul>\n");
+    refusals.push_back({{"classes", classes}, {"refusal", refusal}});
+  values["rows"] = std::move(rows);
+  values["refused"] = refusals.empty() ? Json() : Json{{"list", std::move(refusals)}};
 }
 
-std::string outcome_legend() {
-  std::string out = "<ul class=\"legend\" aria-label=\"Legend\">\n";
-  for (std::size_t at = kExploreOutcomes; at-- > 0;) {
-    const OutcomeLook how = look(static_cast<ExploreOutcome>(at));
-    out += fmt::format("<li><span class=\"cell {}\"><span aria-hidden=\"true\">{}</span> {}</span> {}</li>\n", how.tone,
-                       how.mark, how.title, how.words);
-  }
-  return out + "</ul>\n";
-}
-
-std::string generation_section(const GenerationExploration& generation, const std::vector<ShownWitness>& all) {
-  const std::int64_t disagrees = generation.count(ExploreOutcome::disagrees);
-  const std::int64_t overflow = generation.count(ExploreOutcome::overflow);
-  std::string words =
-      fmt::format("{} cases on {} of {} configurations: {} disagree, {} overflow silently.", grouped(generation.cases),
-                  grouped(generation.configurations), grouped(generation.space), grouped(disagrees), grouped(overflow));
-  if (generation.stopped_at)
-    words += fmt::format(" Stopped by the budget before configuration {}: the rest is not explored.",
-                         *generation.stopped_at);
-  return section("g-" + generation.generation, "SGLang " + generation.generation,
-                 paragraph(words) + matrix(generation, all));
+Json generation_values(const GenerationExploration& generation, const std::vector<ShownWitness>& all) {
+  Json out = {{"name", generation.generation},
+              {"cases", grouped(generation.cases)},
+              {"configurations", grouped(generation.configurations)},
+              {"space", grouped(generation.space)},
+              {"disagree", grouped(generation.count(ExploreOutcome::disagrees))},
+              {"overflow", grouped(generation.count(ExploreOutcome::overflow))},
+              {"stopped_at", generation.stopped_at ? Json(*generation.stopped_at) : Json()}};
+  add_matrix(generation, all, out);
+  return out;
 }
 
 // The same drawing as `replay --report`; empty where the witness cannot be run.
-std::string replayed(const ShownWitness& witness, const SizingRule& rule, std::int64_t drawing_bytes, Json& data) {
+Json replayed(const ShownWitness& witness, const SizingRule& rule, std::int64_t drawing_bytes, Json& data) {
   Result<Scenario> scenario = parse_scenario(witness.placed.witness->scenario, witness.id);
   if (!scenario) return {};
   ReplayOptions options;
@@ -164,31 +142,31 @@ std::string replayed_words(std::size_t errors, std::size_t replays) {
   return errors == 1 ? fmt::format("1 is an error, {}.", shown) : fmt::format("{} are errors, {}.", errors, shown);
 }
 
-std::string chapters(const ExploreReport& report, const std::vector<ShownWitness>& all, const SizingRule& rule,
-                     Json& data) {
+Json witnesses_values(const ExploreReport& report, const std::vector<ShownWitness>& all, const SizingRule& rule,
+                      Json& data) {
   const auto errors = static_cast<std::size_t>(
       std::ranges::count_if(all, [](const ShownWitness& at) { return is_error(at.placed.outcome); }));
   const std::size_t replays = report.rule && !rule ? 0 : std::min(errors, kReplaysOnPage);
   const std::int64_t bytes = kDrawingLimit_bytes / static_cast<std::int64_t>(std::max<std::size_t>(replays, 1));
-  std::vector<Chapter> list;
+  Json chapters = Json::array();
   for (std::size_t i = 0; i < all.size(); ++i) {
     const ShownWitness& at = all[i];
     const CheckFinding& finding = at.placed.witness->finding;
-    const OutcomeLook how = look(at.placed.outcome);
-    const std::string name = fmt::format("{}, {}, {}", at.placed.generation->generation,
-                                         class_words(at.placed.exploring_class), phase_title(finding.phase));
-    std::string html = fmt::format("<h3>{} {}: {}</h3>\n", how.mark, html_text(name), how.title) +
-                       finding_html(finding) +
-                       code_block("The scenario, for a2asim replay", at.placed.witness->scenario);
-    if (i < replays) html += replayed(at, rule, bytes, data);
-    list.push_back({at.id, name, fmt::format("{}, {} ranks", how.title, at.placed.witness->ranks), std::move(html)});
+    Json chapter = look_values(look(at.placed.outcome));
+    chapter["id"] = at.id;
+    chapter["name"] = fmt::format("{}, {}, {}", at.placed.generation->generation,
+                                  class_words(at.placed.exploring_class), phase_title(finding.phase));
+    chapter["ranks"] = at.placed.witness->ranks;
+    chapter["finding"] = finding_values(finding);
+    chapter["scenario"] = at.placed.witness->scenario;
+    if (i < replays) chapter["article"] = replayed(at, rule, bytes, data);
+    chapters.push_back(std::move(chapter));
   }
-  std::string out = paragraph("The smallest case of each cell. " + replayed_words(errors, replays));
   std::size_t cells = 0;
   for (const PlacedWitness& placed : witnesses(report)) cells += placed.worst ? 1 : 0;
-  if (all.size() < cells)
-    out += paragraph(fmt::format("{} more witnesses are left out; --out writes all of them.", cells - all.size()));
-  return out + chapters_html("Witness", list);
+  return {{"replayed", replayed_words(errors, replays)},
+          {"left_out", all.size() < cells ? Json(cells - all.size()) : Json()},
+          {"chapters", std::move(chapters)}};
 }
 
 }  // namespace
@@ -219,14 +197,13 @@ std::string explore_page(const ExploreReport& report, const SizingRule& rule) {
                                      fmt::format("All ranks agree, or all refuse, in each of {} small cases.",
                                                  grouped(report.cases())));
   Json data = Json::object();
-  page.body =
-      section("how", "How to read the matrix",
-              paragraph("Every small configuration of SGLang was walked, and on each every small batch: do all ranks "
-                        "derive one size of the all-to-all, and does it fit? A line is a class of configurations, a "
-                        "column a kind of forward pass.") +
-                  outcome_legend() + setting_words(3, 0, {}));
-  for (const GenerationExploration& generation : report.generations) page.body += generation_section(generation, all);
-  if (!all.empty()) page.body += section("witnesses", "Witnesses", chapters(report, all, rule, data));
+  page.body = "explore.mustache";
+  for (std::size_t at = kExploreOutcomes; at-- > 0;)
+    page.values["legend"].push_back(look_values(look(static_cast<ExploreOutcome>(at))));
+  page.values["setting"] = setting_values(3, 0, {});
+  for (const GenerationExploration& generation : report.generations)
+    page.values["generations"].push_back(generation_values(generation, all));
+  if (!all.empty()) page.values["witnesses"] = witnesses_values(report, all, rule, data);
   page.data = {{"replays", std::move(data)}};
   return page_html(page);
 }

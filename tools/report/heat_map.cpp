@@ -1,14 +1,12 @@
 #include "tools/report/heat_map.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 
-#include "tools/report/html.h"
-
 namespace a2asim {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr int kCellWidth = 92;
 constexpr int kCellHeight = 34;
@@ -33,50 +31,43 @@ std::string_view shade_of(double value, const std::vector<double>& values) {
   return values.size() < 2 ? kShades[1] : kShades[rank * (kShades.size() - 1) / (values.size() - 1)];
 }
 
-std::string text(int x, int y, std::string_view anchor, std::string_view css_class, const std::string& words) {
-  return fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\"{}>{}</text>", x, y, anchor,
-                     css_class.empty() ? "" : fmt::format(" class=\"{}\"", css_class), html_text(words));
-}
-
-std::string in_words(const HeatMap& map) {
-  std::string out = map.caption + ":";
-  for (std::size_t row = 0; row < map.rows.size(); ++row)
-    for (std::size_t column = 0; column < map.columns.size(); ++column)
-      out += fmt::format(" {} {}, {} {}: {};", map.row_name, map.rows[row], map.column_name, map.columns[column],
-                         map.cells[row][column].words);
-  return out;
-}
-
-std::string cell_svg(const HeatCell& cell, int x, int y, const std::vector<double>& values) {
-  const std::string shade = cell.value ? fmt::format(" fill-opacity=\"{}\"", shade_of(*cell.value, values)) : "";
-  return fmt::format("<rect class=\"heat{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"{}/>",
-                     cell.value ? "" : " none", x, y, kCellWidth, kCellHeight, shade) +
-         text(x + kCellWidth / 2, y + kCellHeight / 2 + 5, "middle", "", cell.words) + "\n";
+Json name_at(int x, int y, const char* anchor, const char* css_class, const std::string& words) {
+  return {{"x", x}, {"y", y}, {"anchor", anchor}, {"class", css_class}, {"words", words}};
 }
 
 }  // namespace
 
-std::string heat_map(const HeatMap& map) {
+Json heat_map_values(const HeatMap& map) {
   const std::vector<double> values = different_values(map);
-  const int width = kLeft + kCellWidth * static_cast<int>(map.columns.size()) + 2;
-  const int height = kTop + kCellHeight * static_cast<int>(map.rows.size()) + 2;
-  std::string out = fmt::format(
-      "<figure class=\"drawing\"><figcaption>{}</figcaption>\n<div class=\"wide\" tabindex=\"0\" role=\"group\" "
-      "aria-label=\"{}\"><svg role=\"img\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" aria-label=\"{}\">\n",
-      html_text(map.caption), html_text(map.caption), width, height, width, height, html_text(in_words(map)));
-  out += text(kLeft - 10, kTop - 10, "end", "axis", map.row_name);
-  out += text(kLeft, kTop - 30, "start", "axis", map.column_name);
+  const auto x_of = [](std::size_t column) { return kLeft + kCellWidth * static_cast<int>(column); };
+  Json names = {name_at(kLeft - 10, kTop - 10, "end", "axis", map.row_name),
+                name_at(kLeft, kTop - 30, "start", "axis", map.column_name)};
   for (std::size_t column = 0; column < map.columns.size(); ++column)
-    out += text(kLeft + kCellWidth * static_cast<int>(column) + kCellWidth / 2, kTop - 10, "middle", "main",
-                map.columns[column]);
-  out += "\n";
+    names.push_back(name_at(x_of(column) + kCellWidth / 2, kTop - 10, "middle", "main", map.columns[column]));
+  Json lines = Json::array();
   for (std::size_t row = 0; row < map.rows.size(); ++row) {
-    const int y = kTop + kCellHeight * static_cast<int>(row);
-    out += text(kLeft - 10, y + kCellHeight / 2 + 5, "end", "main", map.rows[row]) + "\n";
-    for (std::size_t column = 0; column < map.columns.size(); ++column)
-      out += cell_svg(map.cells[row][column], kLeft + kCellWidth * static_cast<int>(column), y, values);
+    const int top = kTop + kCellHeight * static_cast<int>(row);
+    Json cells = Json::array();
+    for (std::size_t column = 0; column < map.columns.size(); ++column) {
+      const HeatCell& cell = map.cells[row][column];
+      cells.push_back({{"x", x_of(column)},
+                       {"middle", x_of(column) + kCellWidth / 2},
+                       {"top", top},
+                       {"shade", cell.value ? shade_of(*cell.value, values) : ""},
+                       {"column", map.columns[column]},
+                       {"words", cell.words}});
+    }
+    lines.push_back({{"x", kLeft - 10}, {"y", top + kCellHeight / 2 + 5}, {"row", map.rows[row]}, {"cells", cells}});
   }
-  return out + "</svg></div></figure>\n";
+  return {{"caption", map.caption},
+          {"row_name", map.row_name},
+          {"column_name", map.column_name},
+          {"width", x_of(map.columns.size()) + 2},
+          {"height", kTop + kCellHeight * static_cast<int>(map.rows.size()) + 2},
+          {"cell_width", kCellWidth},
+          {"cell_height", kCellHeight},
+          {"names", names},
+          {"lines", lines}};
 }
 
 }  // namespace a2asim

@@ -2,6 +2,7 @@
 // The shade only repeats the number, so nothing is lost without colours.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ struct HeatMap {
   std::vector<std::vector<HeatCell>> cells;  // [row][column]
 };
 
-// A <figure> with SVG; the picture's own label lists every cell in words.
-std::string heat_map(const HeatMap& map);
+// For heat_map.mustache: a <figure> with SVG, whose own label lists every cell in words.
+nlohmann::ordered_json heat_map_values(const HeatMap& map);
 
 }  // namespace a2asim

@@ -1,6 +1,9 @@
 // One self-contained HTML page: no network, no other file, the same bytes for the same contents.
 //
-// The template, style and script are the files beside this one; the build embeds them (embed.cmake) and writes the
+//   Page page{"a2asim plan", verdict_header("a2asim plan", Tone::neutral, "144 MiB a rank", ".."), "plan.mustache", {..}};
+//   write_page(path, page_html(page));
+//
+// The templates, style and script are the files beside this one; the build embeds them (embed.cmake) and writes the
 // hashes of style and script into the page's Content-Security-Policy, so that nothing else in a page can run or load.
 // For the same reason a page has no style attributes and no event attributes: use classes, SVG attributes, report.js.
 #pragma once
@@ -14,21 +17,19 @@
 namespace a2asim {
 
 struct Page {
-  std::string title;            // plain text
-  std::string header;           // HTML of the head of the page, such as verdict_header()
-  std::string body;             // HTML: sections made with section(), tables, bars
-  nlohmann::ordered_json data;  // what report.js draws from; null: a page without pictures
+  std::string title;
+  nlohmann::ordered_json header;  // verdict_header()
+  std::string body;               // the template of what the page says
+  nlohmann::ordered_json values;  // for it
+  nlohmann::ordered_json data;    // what report.js draws from; null: a page without pictures
 };
 
 std::string page_html(const Page& page);
 
-// <section> with a heading of this level (2 or 3), and an id to link to.
-std::string section(std::string_view id, std::string_view heading, std::string_view html, int level = 2);
-
-// A page's first words: what was run, and the verdict with a mark that needs no colour.
+// A page's first words: what was run, and the verdict with a mark that needs no colour; for header.mustache.
 enum class Tone { good, bad, neutral };
-std::string verdict_header(std::string_view kicker, Tone tone, std::string_view verdict, std::string_view sentence,
-                           int level = 1);
+nlohmann::ordered_json verdict_header(std::string_view kicker, Tone tone, std::string_view verdict,
+                                      std::string_view lead, int level = 1);
 
 // JSON inside <script type="application/json">: no sequence in it can end the element or open a comment.
 std::string json_for_script(const nlohmann::ordered_json& document);

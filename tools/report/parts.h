@@ -1,7 +1,8 @@
-// Parts that the pages of several commands share.
+// Values for templates that the pages of several commands share.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,37 +15,36 @@
 
 namespace a2asim {
 
-// "Disagrees", "Over capacity".
+// "Disagrees", "Over capacity"; "graph decode", "at start".
 std::string verdict_title(Verdict verdict);
-
-// What a fixed-geometry all-to-all is, for somebody who has not met one, under a heading of this level.
-// ranks: 0 where pages of several sizes share it.
-std::string setting_words(int level, std::int64_t ranks, const std::optional<ModelShape>& shape);
-
-// Equal sizes share a mark, so that disagreeing ranks stand out by shape. `seen` holds the sizes met so far. HTML.
-std::string marked_size(const std::string& size, std::vector<std::string>& seen);
-
-// A finding of check or explore: what, the batch that shows it with every rank's part, what it does, why, the fix.
-std::string finding_html(const CheckFinding& finding);
-// "graph decode", "at start".
 std::string phase_title(Phase phase);
-// Text as it is, folded away.
-std::string code_block(std::string_view summary, std::string_view text);
 
-// Who is which rank.
-std::string topology_table(const Topology& topology);
+// setting.mustache, what a fixed-geometry all-to-all is, under a heading of this level. ranks: 0 where pages of several
+// sizes share it.
+nlohmann::ordered_json setting_values(int level, std::int64_t ranks, const std::optional<ModelShape>& shape);
 
-// One rank's workspace by region: the bytes given in all, of which these are for dispatch and for combine.
-std::string workspace_bars(std::int64_t all_bytes, std::int64_t dispatch_bytes, std::int64_t combine_bytes,
-                           std::int64_t max_num_tokens);
+// The mark of a size: equal sizes share one, so that disagreeing ranks stand out by shape. `seen`: the sizes met so far.
+std::string mark_of(const std::string& size, std::vector<std::string>& seen);
 
-// Several articles on one page: a list of them, which report.js makes a chooser that shows one at a time.
-struct Chapter {
-  std::string id;
-  std::string name;      // plain text
-  std::string sentence;  // plain text
-  std::string html;
+// finding.mustache: what, the batch that shows it with every rank's part, what it does, why, the fix.
+nlohmann::ordered_json finding_values(const CheckFinding& finding);
+
+// topology.mustache: who is which rank.
+nlohmann::ordered_json topology_values(const Topology& topology);
+
+// bars.mustache: horizontal bars on one scale, each with its name and value in words, so that the picture is not needed.
+struct Bar {
+  std::string name;
+  double value = 0;
+  std::string words;           // the value with its unit
+  bool is_emphasised = false;  // hatched: waste, or what is over a limit
 };
-std::string chapters_html(std::string_view what, const std::vector<Chapter>& chapters);
+// `whole`: what a full bar stands for; 0: the largest value.
+nlohmann::ordered_json bars(std::string_view caption, const std::vector<Bar>& list, double whole = 0);
+Bar bar_of_bytes(std::string_view name, std::int64_t bytes, bool is_emphasised = false);
+
+// bars.mustache: one rank's workspace by region; the bytes given in all, of which these are for dispatch and combine.
+nlohmann::ordered_json workspace_bars(std::int64_t all_bytes, std::int64_t dispatch_bytes, std::int64_t combine_bytes,
+                                      std::int64_t max_num_tokens);
 
 }  // namespace a2asim

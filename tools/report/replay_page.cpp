@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "model/step/engine.h"
 #include "model/alltoall/workspace.h"
-#include "tools/report/html.h"
 #include "tools/report/parts.h"
 #include "tools/program/text.h"
 
@@ -26,48 +24,30 @@ std::string step_title(const ReplayedStep& step) {
                      step.is_bad() && step.outcome.verdict == Verdict::agrees ? ", and yet something is wrong" : "");
 }
 
-std::string rank_table(const ReplayedStep& step) {
+void add_rank_table(const ReplayedStep& step, Json& values) {
   const std::vector<RankGroup> groups = rank_groups(step);
-  std::vector<std::string> sizes;
-  for (const RankGroup& group : groups)
-    if (std::ranges::find(sizes, group.cells[kColumnOfR]) == sizes.end()) sizes.push_back(group.cells[kColumnOfR]);
-  const bool differ = !step.outcome.geometry.same_r && sizes.size() > 1;
-  HtmlTable table;
-  table.caption = differ ? "What each rank knew, which way it went, and the R it chose: different marks, different R"
-                         : "What each rank knew, which way it went, and the R it chose";
-  // What matters first; columns are those of kRankColumns.
-  struct Shown {
-    std::size_t column;
-    const char* head;
-  };
-  constexpr std::array kShown = {Shown{kColumnOfR, "R"}, Shown{6, "because R is"}, Shown{1, "has"}, Shown{2, "knows"},
-                                 Shown{0, "mode"},       Shown{3, "runs"},         Shown{4, "rows"}};
-  table.head = {"rank"};
-  for (const Shown& shown : kShown) table.head.emplace_back(shown.head);
-  table.numbers = {3};
-  table.less = {5, 6, 7};
   std::vector<std::string> seen;
+  const bool differ = !step.outcome.geometry.same_r && std::ranges::any_of(groups, [&](const RankGroup& group) {
+    return group.cells[kColumnOfR] != groups[0].cells[kColumnOfR];
+  });
+  values["caption"] = differ ? "What each rank knew, which way it went, and the R it chose: different marks, different R"
+                             : "What each rank knew, which way it went, and the R it chose";
   for (std::size_t i = 0; i < std::min(groups.size(), kGroups); ++i) {
-    table.rows.push_back({html_text(ranges(groups[i].ranks))});
-    for (const Shown& shown : kShown) {
-      const std::string& cell = groups[i].cells[shown.column];
-      table.rows.back().push_back(shown.column == kColumnOfR && differ ? marked_size(cell, seen) : html_text(cell));
-    }
+    const std::vector<std::string>& cells = groups[i].cells;
+    Json row = {{"ranks", ranges(groups[i].ranks)}, {"mark", differ ? mark_of(cells[kColumnOfR], seen) : ""}};
+    for (std::size_t column = 0; column < kRankColumns.size(); ++column)
+      row[column == kColumnOfR ? "r" : std::string(kRankColumns[column])] = cells[column];
+    values["groups"].push_back(std::move(row));
   }
-  return html_table(table);
 }
 
-std::string findings_of_step(const ReplayedStep& step) {
-  std::string list;
-  std::size_t shown = 0, all = 0;
+Json findings_of_step(const ReplayedStep& step) {
+  Json list = Json::array();
+  std::size_t all = 0;
   for (const Finding& found : step.findings) {
     if (found.row || is_output(found) || found.kind == FindingKind::expert_id_out_of_range) continue;
-    if (++all > kStepFindings) continue;
-    ++shown;
-    list += fmt::format("<li class=\"{0}\"><strong>{0}</strong>: {1}</li>\n", name(found.severity),
-                        html_text(describe(found)));
+    if (++all <= kStepFindings) list.push_back({{"severity", name(found.severity)}, {"words", describe(found)}});
   }
-  if (all > shown) list += fmt::format("<li>{} more are not listed</li>\n", all - shown);
   std::string counts;
   for (int kind = 0; kind < kFindingKinds; ++kind) {
     const std::int64_t count = step.counts[static_cast<std::size_t>(kind)];
@@ -75,8 +55,9 @@ std::string findings_of_step(const ReplayedStep& step) {
     if (count > 0 && which != FindingKind::geometry_disagreement && which != FindingKind::wasted)
       counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, name(which));
   }
-  if (!counts.empty()) list += fmt::format("<li>Counted: {}</li>\n", html_text(counts));
-  return list.empty() ? list : "<ul class=\"findings\">\n" + list + "</ul>\n";
+  if (list.empty() && counts.empty()) return {};
+  const std::size_t more = all - list.size();
+  return {{"list", std::move(list)}, {"more", more > 0 ? Json(more) : Json()}, {"counts", counts}};
 }
 
 // Of the report's findings, or else of those that the recorder followed.
@@ -90,39 +71,38 @@ const Finding* row_of(const ReplayForPage& replay, const ReplayedStep& step, con
 }
 
 // From the wrong output back to the row that made it.
-std::string chains(const ReplayForPage& replay, const ReplayedStep& step) {
-  std::string list;
-  std::size_t shown = 0;
+Json chains(const ReplayForPage& replay, const ReplayedStep& step) {
+  Json list = Json::array();
   for (const Finding& found : step.findings) {
-    if (!is_output(found) || shown == kChains) continue;
+    if (!is_output(found) || list.size() == kChains) continue;
     const Finding* row = row_of(replay, step, found);
-    ++shown;
-    list += fmt::format("<li>Rank {}, token {}{}: {}. {}</li>\n", found.rank, found.token,
-                        found.layer > 0 ? fmt::format(", layer {}", found.layer) : "",
-                        found.kind == FindingKind::nan_output ? "NaN" : "finite and wrong",
-                        row == nullptr ? "The row behind it was not kept: of a long run only the first ones are."
-                                       : html_text(row_words(step, *row)));
+    list.push_back({{"rank", found.rank},
+                    {"token", found.token},
+                    {"layer", found.layer > 0 ? Json(found.layer) : Json()},
+                    {"nan", found.kind == FindingKind::nan_output},
+                    {"row", row == nullptr ? "" : row_words(step, *row)}});
   }
-  if (list.empty()) return list;
-  const auto all = static_cast<std::size_t>(step.outcome.bad_tokens);
-  if (shown < all) list += fmt::format("<li>{} more wrong outputs are not listed.</li>\n", all - shown);
-  return fmt::format(
-      "<details class=\"chains\"><summary>From wrong outputs back to the rows behind them</summary>\n<ol>\n{}"
-      "</ol></details>\n",
-      list);
+  if (list.empty()) return {};
+  const auto all = static_cast<std::size_t>(step.outcome.bad_tokens), shown = list.size();
+  return {{"list", std::move(list)}, {"more", shown < all ? Json(all - shown) : Json()}};
 }
 
-std::string step_section(const ReplayForPage& replay, const ReplayedStep& step, const std::string& id, int level) {
-  std::string raised;
-  for (std::size_t r = 0; r < step.ranks.size() && raised.size() < 4000; ++r) {
+Json step_values(const ReplayForPage& replay, const ReplayedStep& step) {
+  Json raised = Json::array();
+  std::size_t bytes = 0;
+  for (std::size_t r = 0; r < step.ranks.size() && bytes < 4000; ++r) {
     const auto& error = step.ranks[r].decision.raised;
     if (!error || (r > 0 && step.ranks[r - 1].decision.raised == error)) continue;
-    raised += paragraph(fmt::format("Rank {} raises {}: {}", r, name(error->kind), error->message));
+    raised.push_back(fmt::format("Rank {} raises {}: {}", r, name(error->kind), error->message));
+    bytes += error->message.size() + 30;
   }
-  return fmt::format(
-      "<section class=\"step\" id=\"{0}-step-{1}\" data-step=\"{1}\">\n<h{2}>{3}</h{2}>\n{4}{5}{6}{7}</section>\n", id,
-      step.outcome.step, level, html_text("Step" + step_title(step).substr(4)), rank_table(step), raised,
-      findings_of_step(step), chains(replay, step));
+  Json out = {{"step", step.outcome.step},
+              {"title", capitalised(step_title(step))},
+              {"raised", std::move(raised)},
+              {"findings", findings_of_step(step)},
+              {"chains", chains(replay, step)}};
+  add_rank_table(step, out);
+  return out;
 }
 
 // All steps where they fit; else three bad ones for every good one, as long as there are both.
@@ -190,92 +170,66 @@ std::string why_empty(const ReplayedStep& step) {
   return step.outcome.taking_part == 0 ? "No rank enters the all-to-all in this step." : "";
 }
 
-std::string elided_words(const ReplayForPage& replay, std::size_t steps) {
-  std::string out;
+Json elided_words(const ReplayForPage& replay, std::size_t steps) {
+  Json out = Json::array();
   const auto run = static_cast<std::size_t>(replay.report.steps_run);
   if (steps < run)
-    out += paragraph(fmt::format("Of {} steps this page shows {}; all count in the verdict and the sums.", run, steps));
+    out.push_back(fmt::format("Of {} steps this page shows {}; all count in the verdict and the sums.", run, steps));
   if (replay.buffers_left_out > 0)
-    out +=
-        paragraph(fmt::format("{} buffers are not drawn. A page draws the first {} ranks with wrong rows of a layer, "
-                              "the first {} layers, of a "
-                              "buffer {} sources by {} slots, and in all {}; wrong rows come first.",
-                              replay.buffers_left_out, kRanksDrawn, kLayersDrawn, kSourcesDrawn, kSlotsDrawn,
-                              bytes_in_words(kDrawingLimit_bytes)));
+    out.push_back(fmt::format(
+        "{} buffers are not drawn. A page draws the first {} ranks with wrong rows of a layer, the first {} layers, of a "
+        "buffer {} sources by {} slots, and in all {}; wrong rows come first.",
+        replay.buffers_left_out, kRanksDrawn, kLayersDrawn, kSourcesDrawn, kSlotsDrawn,
+        bytes_in_words(kDrawingLimit_bytes)));
   return out;
 }
 
-std::string viewer(const ReplayForPage& replay, const std::string& id, int level, const std::string& steps) {
-  std::string out =
-      "<p>Choose a step with the slider, and a rank: below is its receive buffer as it divides it, one line a source, "
-      "one column a slot. Each slot is named after what lies in it.</p>\n"
-      "<noscript><p>The buffers are drawn by a script; without it, the tables below say the same of the ranks, and the "
-      "chains of the wrong rows.</p></noscript>\n";
-  if (replay.report.fidelity == Fidelity::geometry)
-    out += paragraph("This run has sizes only (geometry fidelity): there are no rows to draw.");
-  out += fmt::format(
-      "<div class=\"viewer\" data-replay=\"{}\" data-level=\"{}\"></div>\n<div class=\"steps\">\n{}</div>\n", id, level,
-      steps);
-  return out;
-}
-
-std::string deployment_section(const ReplayForPage& replay) {
+void add_deployment(const ReplayForPage& replay, Json& values) {
   const ReplayReport& report = replay.report;
-  std::string out;
-  if (report.topology) out += topology_table(*report.topology);
-  std::vector<Fact> list = {
-      {"SGLang", html_text(fmt::format("{} ({})", report.generation->name, report.generation->date))}};
   const ScenarioModel& model = replay.scenario.model;
-  list.push_back(
-      {"model", html_text(fmt::format("{} experts, top_k {}, hidden_size {}, {}, {}", model.num_experts, model.top_k,
-                                      model.hidden_size, counted(static_cast<std::size_t>(model.layers), "layer"),
-                                      name_in(model_dtypes(), model.dtype)))});
-  list.push_back({"launch", "<code>" + html_text(cut(launch_text(replay.scenario), 4000)) + "</code>"});
   std::string env;
   for (const auto& [key, value] : launch_env(replay.scenario)) env += (env.empty() ? "" : " ") + key + "=" + value;
-  if (!env.empty()) list.push_back({"environment", "<code>" + html_text(cut(env, 2000)) + "</code>"});
-  return out + facts(list);
+  if (report.topology) values["topology"] = topology_values(*report.topology);
+  values["generation"] = fmt::format("{} ({})", report.generation->name, report.generation->date);
+  values["model"] = fmt::format("{} experts, top_k {}, hidden_size {}, {}, {}", model.num_experts, model.top_k,
+                                model.hidden_size, counted(static_cast<std::size_t>(model.layers), "layer"),
+                                name_in(model_dtypes(), model.dtype));
+  values["launch"] = cut(launch_text(replay.scenario), 4000);
+  values["environment"] = cut(env, 2000);
 }
 
-std::string sizes_section(const ReplayReport& report) {
+Json sizes_values(const ReplayReport& report) {
   if (report.ep_size == 0) return {};
-  std::string out;
+  Json pictures = Json::array();
   if (report.max_num_tokens > 0) {
     const std::int64_t dispatch = pad128(report.ep_size * report.max_num_tokens * report.dispatch_bytes_per_token);
     const std::int64_t combine = pad128(report.ep_size * report.max_num_tokens * report.combine_bytes_per_token);
-    out += workspace_bars(report.workspace_bytes_per_rank, dispatch, combine, report.max_num_tokens);
+    pictures.push_back(workspace_bars(report.workspace_bytes_per_rank, dispatch, combine, report.max_num_tokens));
   }
   if (report.knows_traffic() && report.traffic.rows_reserved > 0) {
     const Traffic& traffic = report.traffic;
-    const auto words = [](std::int64_t value) { return std::to_string(value); };
-    out += bars(
-        "Row slots that the experts ran over, all steps and layers",
-        {{"filled with a token", static_cast<double>(traffic.rows_sent), words(traffic.rows_sent), false},
-         {"never filled: waste", static_cast<double>(traffic.wasted_rows()),
-          fmt::format("{} ({:.1f} %)", traffic.wasted_rows(),
-                      100.0 * static_cast<double>(traffic.wasted_rows()) / static_cast<double>(traffic.rows_reserved)),
-          true}},
-        static_cast<double>(traffic.rows_reserved));
-    out += bars("Bytes",
-                {{"moved", static_cast<double>(report.bytes_moved()), bytes_in_words(report.bytes_moved()), false},
-                 {"reserved in vain", static_cast<double>(report.bytes_wasted()), bytes_in_words(report.bytes_wasted()),
-                  true}});
+    const auto all = static_cast<double>(traffic.rows_reserved), wasted = static_cast<double>(traffic.wasted_rows());
+    pictures.push_back(
+        bars("Row slots that the experts ran over, all steps and layers",
+             {{"filled with a token", static_cast<double>(traffic.rows_sent), std::to_string(traffic.rows_sent), false},
+              {"never filled: waste", wasted,
+               fmt::format("{} ({:.1f} %)", traffic.wasted_rows(), 100.0 * wasted / all), true}},
+             all));
+    pictures.push_back(bars("Bytes", {bar_of_bytes("moved", report.bytes_moved()),
+                                      bar_of_bytes("reserved in vain", report.bytes_wasted(), true)}));
   }
-  return out;
+  return pictures.empty() ? Json() : Json{{"pictures", std::move(pictures)}};
 }
 
-std::string about_section(const ReplayForPage& replay) {
+void add_about(const ReplayForPage& replay, Json& values) {
   const ReplayReport& report = replay.report;
-  std::vector<Fact> list = {{"scenario", html_text(report.name)},
-                            {"file", html_text(report.file)},
-                            {"fidelity", html_text(name(report.fidelity))},
-                            {"seed", std::to_string(report.seed)},
-                            {"digest of the run", fmt::format("<code>{:016x}</code>", report.digest)}};
-  if (replay.expectation)
-    list.push_back({"as the file expects",
-                    replay.expectation->differs.empty() ? "yes" : "no: " + html_text(replay.expectation->differs)});
-  for (const std::string& note : report.notes) list.push_back({"note", html_text(note)});
-  return facts(list);
+  values["scenario"] = report.name;
+  values["file"] = report.file;
+  values["fidelity"] = name(report.fidelity);
+  values["seed"] = report.seed;
+  values["digest"] = fmt::format("{:016x}", report.digest);
+  if (replay.expectation) values["expected"] = {{"differs", replay.expectation->differs}};
+  values["notes"] = report.notes;
 }
 
 Tone tone_of(const ReplayReport& report) {
@@ -289,7 +243,7 @@ std::string verdict_sentence(const ReplayReport& report) {
   return out + ".";
 }
 
-std::string header(const ReplayReport& report, int level) {
+Json header(const ReplayReport& report, int level) {
   return verdict_header(fmt::format("a2asim replay · {} · SGLang {}", report.name, report.generation->name),
                         tone_of(report), verdict_title(report.verdict), verdict_sentence(report), level);
 }
@@ -316,19 +270,19 @@ Result<ReplayForPage> replay_for_page(Scenario scenario, const std::string& file
   return run;
 }
 
-std::string replay_article(const ReplayForPage& replay, const std::string& id, const ArticleStyle& style, Json& data) {
+Json replay_article(const ReplayForPage& replay, const std::string& id, const ArticleStyle& style, Json& data) {
   const ReplayReport& report = replay.report;
-  const int level = style.level;
   const Finding* row = told_row(replay);
   const ToldReplay told{&replay.scenario, &report, replay.deployment.get(), !style.is_part, row};
-  const std::string setting = style.is_part ? "" : the_setting(told, level + 1);
-  std::string out = section(id + "-story", "What happened", setting + what_happened(told, level + 1), level);
+  Json out = {{"id", id},
+              {"h", style.level},
+              {"sub", style.level + 1},
+              {"story", story_values(told, style.level + 1)}};
   const std::vector<const ReplayedStep*> shown = steps_shown(report, style.steps);
   if (!shown.empty()) {
-    std::string sections;
-    Json titles = Json::array();
+    Json titles = Json::array(), steps = Json::array();
     for (const ReplayedStep* step : shown) {
-      sections += step_section(replay, *step, id, level + 1);
+      steps.push_back(step_values(replay, *step));
       Json sizes = Json::array();
       for (const ReplayedRank& rank : step->ranks)
         sizes.push_back(rank.runtime_max() ? Json(*rank.runtime_max()) : Json());
@@ -338,8 +292,9 @@ std::string replay_article(const ReplayForPage& replay, const std::string& id, c
                         {"why_empty", why_empty(*step)},
                         {"r", std::move(sizes)}});
     }
-    out += section(id + "-steps", "Step by step",
-                   viewer(replay, id, level, sections) + elided_words(replay, shown.size()), level);
+    out["viewer"] = {{"geometry", report.fidelity == Fidelity::geometry},
+                     {"steps", std::move(steps)},
+                     {"elided", elided_words(replay, shown.size())}};
     data[id] = {{"ranks", report.ep_size},
                 {"steps", std::move(titles)},
                 {"first", first_buffer(replay, row)},
@@ -347,19 +302,21 @@ std::string replay_article(const ReplayForPage& replay, const std::string& id, c
                 {"buffers", replay.buffers}};
   }
   if (style.is_part) return out;
-  out += section(id + "-deployment", "Who is who", deployment_section(replay), level);
-  const std::string sizes = sizes_section(report);
-  if (!sizes.empty()) out += section(id + "-sizes", "Sizes and waste", sizes, level);
-  return out + section(id + "-about", "About this run", about_section(replay), level);
+  Json& whole = out["whole"];
+  add_deployment(replay, whole);
+  add_about(replay, whole);
+  whole["sizes"] = sizes_values(report);
+  return out;
 }
 
 std::string replay_page(std::span<const ReplayForPage> replays) {
-  Page page;
   Json data = Json::object();
+  Page page;
+  page.body = "replay.mustache";
   if (replays.size() == 1) {
     page.title = fmt::format("{}: {}", replays[0].report.name, name(replays[0].report.verdict));
     page.header = header(replays[0].report, 1);
-    page.body = replay_article(replays[0], "s0", {}, data);
+    page.values["one"] = replay_article(replays[0], "s0", {}, data);
   } else {
     const auto count = [&](auto what) { return static_cast<std::size_t>(std::ranges::count_if(replays, what)); };
     const std::size_t bad = count([](const ReplayForPage& one) { return one.report.has_error(); });
@@ -371,17 +328,17 @@ std::string replay_page(std::span<const ReplayForPage> replays) {
     if (told > 0) words += fmt::format(" {} of {} end as their files expect.", met, told);
     page.title = "a2asim replay: " + scenarios;
     page.header = verdict_header("a2asim replay", bad > 0 ? Tone::bad : Tone::good, scenarios, words);
-    std::vector<Chapter> chapters;
+    const std::size_t steps = std::max<std::size_t>(kStepsOnPage / replays.size(), 4);
     for (std::size_t i = 0; i < replays.size(); ++i) {
       const ReplayReport& report = replays[i].report;
       const std::string id = fmt::format("s{}", i);
-      chapters.push_back(
-          {id, report.name, fmt::format("{}: {}", verdict_title(report.verdict), verdict_sentence(report)),
-           header(report, 2) + replay_article(replays[i], id,
-                                              {std::max<std::size_t>(kStepsOnPage / replays.size(), 4), 3, false},
-                                              data)});
+      page.values["several"]["chapters"].push_back(
+          {{"id", id},
+           {"name", report.name},
+           {"sentence", fmt::format("{}: {}", verdict_title(report.verdict), verdict_sentence(report))},
+           {"head", header(report, 2)},
+           {"article", replay_article(replays[i], id, {steps, 3, false}, data)}});
     }
-    page.body = chapters_html("Scenario", chapters);
   }
   page.data = {{"replays", std::move(data)}};
   return page_html(page);

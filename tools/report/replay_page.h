@@ -38,9 +38,9 @@ struct ArticleStyle {
   int level = 2;                     // of its headings
   bool is_part = false;              // of a page that has said what an all-to-all is, who is who, and why
 };
-// One replay as sections; what report.js draws from is added to `data`. `id` is unique on the page.
-std::string replay_article(const ReplayForPage& replay, const std::string& id, const ArticleStyle& style,
-                           nlohmann::ordered_json& data);
+// One replay, for article.mustache; what report.js draws from is added to `data`. `id` is unique on the page.
+nlohmann::ordered_json replay_article(const ReplayForPage& replay, const std::string& id, const ArticleStyle& style,
+                                      nlohmann::ordered_json& data);
 
 std::string replay_page(std::span<const ReplayForPage> replays);
 

@@ -7,12 +7,13 @@
 #include "model/check/check_explain.h"
 #include "model/check/finding_info.h"
 #include "tools/replay/replay_formats.h"
-#include "tools/report/html.h"
 #include "tools/report/parts.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kRanksNamed = 8;  // in a sentence or a list
 
@@ -50,10 +51,6 @@ std::string found_words(const Finding& found) {
                 ? ", where two ranks wrote in the same round"
                 : fmt::format(", where rank {} wrote its token {} in the same round", row.lost_writer, row.lost_token);
   return what;
-}
-
-std::string heading(int level, std::string_view text) {
-  return fmt::format("<h{0}>{1}</h{0}>\n", level, html_text(text));
 }
 
 std::string rank_words(const std::vector<std::size_t>& ranks_of_group) {
@@ -141,30 +138,25 @@ std::string groups_words(const ReplayedStep& step, std::size_t groups) {
   return fmt::format("{} groups of ranks{}. The first {}:", groups, span, kRanksNamed);
 }
 
-std::string who_knew_what(const ReplayedStep& step) {
-  const std::vector<RankGroup> groups = rank_groups(step);
-  std::string out = (groups.size() > kRanksNamed ? paragraph(groups_words(step, groups.size())) : "") + "<ul>\n";
+Json groups_values(const ReplayedStep& step, const std::vector<RankGroup>& groups) {
+  Json out = Json::array();
   for (std::size_t i = 0; i < std::min(groups.size(), kRanksNamed); ++i) {
     const std::size_t rank = groups[i].ranks.front();
     const RankDecision& decision = step.ranks[rank].decision;
     const auto size = step.ranks[rank].runtime_max();
-    const std::string chose =
-        !decision.participates ? "takes no part"
-        : decision.replay
-            ? fmt::format("replays the graph captured for {}, with <var>R</var> = <strong>{}</strong> inside",
-                          decision.bucket, size.value_or(0))
-        : size ? fmt::format("takes <var>R</var> = <strong>{}</strong>", *size)
-               : std::string("derives no <var>R</var>");
-    const bool has_dummy = decision.participates && !decision.replay && decision.sizing.has_dummy_token;
-    const std::string dummy = has_dummy ? " for one dummy row" : "";
     const auto branch = step.ranks[rank].branch();
-    const std::string why = branch ? fmt::format(" ({})", html_text(text(*branch))) : "";
-    out += fmt::format("<li>{} {}, {}, and {}{}{}.</li>\n", rank_words(groups[i].ranks), work_words(step, rank),
-                       knowledge_words(step, rank), chose, dummy, why);
+    const bool is_eager = decision.participates && !decision.replay;
+    const std::string way =
+        !decision.participates ? "absent" : decision.replay ? "bucket" : size.has_value() ? "eager" : "no_r";
+    out.push_back({{"ranks", rank_words(groups[i].ranks)},
+                   {"work", work_words(step, rank)},
+                   {"knowledge", knowledge_words(step, rank)},
+                   {way, decision.replay ? Json(decision.bucket) : Json(true)},
+                   {"r", size.value_or(0)},
+                   {"dummy", is_eager && decision.sizing.has_dummy_token},
+                   {"branch", branch ? text(*branch) : ""}});
   }
-  if (groups.size() > kRanksNamed)
-    out += fmt::format("<li>{} more groups of ranks are in the table of the step.</li>\n", groups.size() - kRanksNamed);
-  return out + "</ul>\n";
+  return out;
 }
 
 bool is_moved(const RowEvidence& row) { return row.written_offset >= 0 && row.written_offset != row.expected_offset; }
@@ -230,62 +222,56 @@ bool is_overwritten(const Finding& found) {
   return lost ? row.lost_writer >= 0 : row.race && row.found_writer >= 0 && row.found_writer != row.source;
 }
 
-std::string where_a_row_went(const ReplayedStep& step, const Finding* found, int level) {
+Json where_a_row_went(const ReplayedStep& step, const Finding* found) {
   if (found == nullptr) return {};
   const RowEvidence& row = *found->row;
   const bool by_rows = row.payload == 0 && is_moved(row) && r_of(step, row.source) != r_of(step, found->rank);
-  std::string out =
-      heading(level, "Where one row went") + paragraph(by_rows                  ? moved_words(step, *found)
-                                                       : is_overwritten(*found) ? overwritten_words(step, *found)
-                                                                                : row_words(step, *found));
-  std::string counts;
+  Json counts = Json::array();
   for (const FindingKind kind :
-       {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn}) {
-    if (count_of(step, kind) == 0) continue;
-    counts += fmt::format("<li><strong>{}</strong> {}: {}</li>\n", count_of(step, kind), name(kind),
-                          html_text(finding_info(kind).what));
-  }
-  return out + "<p>Counted over all ranks, layers and parts of a row, the readers of this step found</p>\n<ul>\n" +
-         counts + "</ul>\n";
+       {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn})
+    if (count_of(step, kind) > 0)
+      counts.push_back({{"count", count_of(step, kind)}, {"kind", name(kind)}, {"words", finding_info(kind).what}});
+  return {{"words", by_rows                  ? moved_words(step, *found)
+                    : is_overwritten(*found) ? overwritten_words(step, *found)
+                                             : row_words(step, *found)},
+          {"counts", std::move(counts)}};
 }
 
-std::string what_came_out(const ReplayReport& report, const ReplayedStep& step, int level) {
-  std::string out;
-  const std::int64_t ids = count_of(step, FindingKind::expert_id_out_of_range);
+std::string wrong_outputs_words(const ReplayReport& report, const ReplayedStep& step) {
   const std::int64_t nan = count_of(step, FindingKind::nan_output), wrong = count_of(step, FindingKind::wrong_output);
-  if (!step.outcome.stopped && (nan + wrong > 0 || sizes_differ(step)))
-    out += paragraph(
+  std::int64_t outputs = 0;
+  for (const ReplayedRank& rank : step.ranks)
+    if (rank.takes_part) outputs += std::min(rank.decision.real_rows, rank.decision.rows) * report.layers;
+  std::string kinds;
+  if (nan > 0) kinds += fmt::format("{} {} NaN", nan, nan == 1 ? "is" : "are");
+  if (wrong > 0)
+    kinds += fmt::format("{}{} {} finite and wrong, which no check for NaN finds: the model goes on in fluent nonsense",
+                         kinds.empty() ? "" : ", ", wrong, wrong == 1 ? "is" : "are");
+  const std::string layers =
+      report.layers > 1 ? fmt::format(" ({} in {} layers)",
+                                      counted(static_cast<std::size_t>(outputs / report.layers), "token"), report.layers)
+                        : "";
+  return fmt::format("Of the {} outputs of this step{} {} wrong: {}.", outputs, layers,
+                     nan + wrong == 1 ? "1 is" : fmt::format("{} are", nan + wrong), kinds);
+}
+
+Json what_came_out(const ReplayReport& report, const ReplayedStep& step) {
+  Json words = Json::array();
+  const std::int64_t ids = count_of(step, FindingKind::expert_id_out_of_range);
+  const bool wrong = count_of(step, FindingKind::nan_output) + count_of(step, FindingKind::wrong_output) > 0;
+  if (!step.outcome.stopped && (wrong || sizes_differ(step)))
+    words.push_back(
         std::string("Nobody noticed. No rank raised an error and no rank waited") +
         (count_of(step, FindingKind::receive_overflow) > 0 ? "." : ": every write landed in memory that exists."));
-  if (nan + wrong > 0) {
-    std::int64_t outputs = 0;
-    for (const ReplayedRank& rank : step.ranks)
-      if (rank.takes_part) outputs += std::min(rank.decision.real_rows, rank.decision.rows) * report.layers;
-    std::string kinds;
-    if (nan > 0) kinds += fmt::format("{} {} NaN", nan, nan == 1 ? "is" : "are");
-    if (wrong > 0)
-      kinds +=
-          fmt::format("{}{} {} finite and wrong, which no check for NaN finds: the model goes on in fluent nonsense",
-                      kinds.empty() ? "" : ", ", wrong, wrong == 1 ? "is" : "are");
-    const std::string layers =
-        report.layers > 1
-            ? fmt::format(" ({} in {} layers)", counted(static_cast<std::size_t>(outputs / report.layers), "token"),
-                          report.layers)
-            : "";
-    out += paragraph(fmt::format("Of the {} outputs of this step{} {} wrong: {}.", outputs, layers,
-                                 nan + wrong == 1 ? "1 is" : fmt::format("{} are", nan + wrong), kinds));
-  }
+  if (wrong) words.push_back(wrong_outputs_words(report, step));
   if (ids > 0)
-    out += paragraph(
+    words.push_back(
         fmt::format("{} that reached the experts {} no expert's. On a GPU such an id becomes an illegal memory "
                     "access, far from its cause.",
                     counted(static_cast<std::size_t>(ids), "expert id"), ids == 1 ? "is" : "are"));
-  for (const Finding& found : step.findings)
-    if (found.kind == FindingKind::missing_rank) {
-      out += paragraph(sentence(describe(found)));
-      break;
-    }
-  return out.empty() ? out : heading(level, "What came of it") + out;
+  const auto missing = std::ranges::find(step.findings, FindingKind::missing_rank, &Finding::kind);
+  if (missing != step.findings.end()) words.push_back(sentence(describe(*missing)));
+  return words.empty() ? Json() : Json{{"words", std::move(words)}};
 }
 
 TroubledBatch batch_of(const ReplayedStep& step) {
@@ -304,52 +290,49 @@ std::string fault_words(const Fault& fault) {
              : fmt::format("step {}: {}, {}", fault.step, name_in(fault_kinds(), fault.kind), rank);
 }
 
-std::string why_and_fix(const ToldReplay& told, const ReplayedStep& step, int level) {
-  const std::vector<Fault>& faults = told.scenario->faults;
-  const Finding* cause = step.findings.empty() ? nullptr : &step.findings.front();
-  std::string out;
-  if (!faults.empty()) {
-    out += "<p>The scenario injects faults:</p>\n<ul>\n";
-    for (std::size_t i = 0; i < std::min(faults.size(), kRanksNamed); ++i)
-      out += "<li>" + html_text(fault_words(faults[i])) + "</li>\n";
-    if (faults.size() > kRanksNamed) out += fmt::format("<li>and {} more</li>\n", faults.size() - kRanksNamed);
-    out += "</ul>\n";
-  } else if (told.deployment != nullptr && cause != nullptr && cause->kind == FindingKind::geometry_disagreement) {
-    out +=
-        "<p>What a rank knows follows from the flags of the launch. Where SGLang's predicate "
-        "<code>require_mlp_tp_gather</code> is true, a rank keeps the counts of all ranks; else only its own:</p>\n"
-        "<ol class=\"chain\">\n";
-    for (const std::string& line : explain_disagreement(*told.deployment, batch_of(step)).chain)
-      out += "<li>" + html_text(line) + "</li>\n";
-    out += "</ol>\n";
-  }
-  if (!out.empty()) out = heading(level, "Why") + out;
-  if (cause != nullptr && !cause->fix.empty())
-    out += heading(level, "What to change") + "<p class=\"fix\">" + html_text(cause->fix) + "</p>\n";
-  return out;
+Json faults_values(const std::vector<Fault>& faults) {
+  if (faults.empty()) return {};
+  Json list = Json::array();
+  for (std::size_t i = 0; i < std::min(faults.size(), kRanksNamed); ++i) list.push_back(fault_words(faults[i]));
+  if (faults.size() > kRanksNamed) list.push_back(fmt::format("and {} more", faults.size() - kRanksNamed));
+  return {{"list", std::move(list)}};
 }
 
-std::string no_start(const ReplayReport& report, int level) {
-  std::string out = paragraph(sentence(report.why));
-  if (!report.fix.empty())
-    out += heading(level, "What to change") + "<p class=\"fix\">" + html_text(report.fix) + "</p>\n";
-  return out;
-}
-
-std::string all_well(const ToldReplay& told, int level) {
-  const ReplayReport& report = *told.report;
-  std::string out = heading(level, "The run") +
-                    paragraph(fmt::format("In every one of {} all ranks agreed, and every row was found where "
-                                          "its reader looked.",
-                                          counted(static_cast<std::size_t>(report.steps_run), "step")));
+Json all_well(const ReplayReport& report) {
   const bool computed = std::ranges::any_of(
       report.steps, [](const ReplayedStep& step) { return step.outcome.taking_part != 0 && !step.outcome.stopped; });
-  if (report.fidelity == Fidelity::numeric && computed)
-    out += paragraph("Every output equals that of a dense computation without any all-to-all, within rounding.");
-  if (report.knows_traffic() && report.traffic.wasted_rows() > 0)
-    out += paragraph(fmt::format("What it costs: {} of {} row slots that the experts ran over held no token.",
-                                 report.traffic.wasted_rows(), report.traffic.rows_reserved));
+  const std::int64_t wasted = report.knows_traffic() ? report.traffic.wasted_rows() : 0;
+  return {{"steps", counted(static_cast<std::size_t>(report.steps_run), "step")},
+          {"numeric", report.fidelity == Fidelity::numeric && computed},
+          {"wasted", wasted > 0 ? Json(wasted) : Json()},
+          {"reserved", report.traffic.rows_reserved}};
+}
+
+Json bad_step(const ToldReplay& told, const ReplayedStep& step) {
+  const Finding* cause = step.findings.empty() ? nullptr : &step.findings.front();
+  const std::vector<RankGroup> groups = rank_groups(step);
+  const bool is_many = groups.size() > kRanksNamed;
+  Json out = {{"phase", phase_title(step.outcome.phase)},
+              {"differ", sizes_differ(step)},
+              {"many", is_many ? groups_words(step, groups.size()) : ""},
+              {"groups", groups_values(step, groups)},
+              {"more_groups", is_many ? Json(groups.size() - kRanksNamed) : Json()},
+              {"row", where_a_row_went(step, told.row)},
+              {"came", what_came_out(*told.report, step)}};
+  if (!sizes_differ(step) && cause != nullptr && cause->kind != FindingKind::missing_rank)
+    out["cause"] = sentence(describe(*cause));
+  if (!told.says_why) return out;
+  out["faults"] = faults_values(told.scenario->faults);
+  if (told.scenario->faults.empty() && told.deployment != nullptr && cause != nullptr &&
+      cause->kind == FindingKind::geometry_disagreement)
+    out["flags"] = {{"lines", explain_disagreement(*told.deployment, batch_of(step)).chain}};
   return out;
+}
+
+Json setting(const ToldReplay& told, int level) {
+  const ScenarioModel& model = told.scenario->model;
+  if (told.report->ep_size < 2 || told.report->verdict == Verdict::out_of_scope) return {};
+  return setting_values(level, told.report->ep_size, ModelShape{model.num_experts, model.top_k, 0});
 }
 
 }  // namespace
@@ -390,36 +373,27 @@ std::string row_words(const ReplayedStep& step, const Finding& found) {
   return out + fmt::format(" It finds {}.", found_words(found));
 }
 
-std::string the_setting(const ToldReplay& told, int level) {
-  const ScenarioModel& model = told.scenario->model;
-  return told.report->ep_size < 2 || told.report->verdict == Verdict::out_of_scope
-             ? std::string()
-             : setting_words(level, told.report->ep_size, ModelShape{model.num_experts, model.top_k, 0});
-}
-
-std::string what_happened(const ToldReplay& told, int level) {
+Json story_values(const ToldReplay& told, int level) {
   const ReplayReport& report = *told.report;
-  if (!report.why.empty()) return no_start(report, level);
-  if (report.verdict == Verdict::out_of_scope) return paragraph("This deployment uses no fixed-geometry all-to-all.");
-  if (!report.has_error()) return all_well(told, level);
   const auto bad = std::ranges::find_if(report.steps, &ReplayedStep::is_bad);
-  if (bad == report.steps.end())
-    return the_setting(told, level) +
-           paragraph(fmt::format("The first bad step, {}, is beyond the steps that were kept.",
-                                 report.first_bad_step.value_or(0)));
-  std::string out =
-      heading(level, fmt::format("Step {}, {}: {}", bad->outcome.step, phase_title(bad->outcome.phase),
-                                 sizes_differ(*bad) ? "the ranks come to different sizes" : "what each rank knew"));
-  out += who_knew_what(*bad);
-  const Finding* cause = bad->findings.empty() ? nullptr : &bad->findings.front();
-  if (!sizes_differ(*bad) && cause != nullptr && cause->kind != FindingKind::missing_rank)
-    out += paragraph(sentence(describe(*cause)));
-  out += where_a_row_went(*bad, told.row, level);
-  out += what_came_out(report, *bad, level);
-  if (told.says_why) out += why_and_fix(told, *bad, level);
-  const auto bad_steps = std::ranges::count_if(report.steps, &ReplayedStep::is_bad);
-  if (bad_steps > 1)
-    out += paragraph(fmt::format("Step {} is the first of {} bad steps.", bad->outcome.step, bad_steps));
+  Json out = {{"sub", level}, {"setting", told.says_why ? setting(told, level) : Json()}};
+  if (!report.why.empty()) {
+    out["plain"] = sentence(report.why);
+    out["fix"] = report.fix;
+  } else if (report.verdict == Verdict::out_of_scope) {
+    out["plain"] = "This deployment uses no fixed-geometry all-to-all.";
+  } else if (!report.has_error()) {
+    out["well"] = all_well(report);
+  } else if (bad == report.steps.end()) {
+    out["plain"] = fmt::format("The first bad step, {}, is beyond the steps that were kept.",
+                               report.first_bad_step.value_or(0));
+  } else {
+    const auto bad_steps = std::ranges::count_if(report.steps, &ReplayedStep::is_bad);
+    out["step"] = bad->outcome.step;
+    out["bad"] = bad_step(told, *bad);
+    if (told.says_why && !bad->findings.empty()) out["fix"] = bad->findings.front().fix;
+    if (bad_steps > 1) out["bad_steps"] = bad_steps;
+  }
   return out;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "model/step/deployment.h"
@@ -26,8 +27,7 @@ std::string row_words(const ReplayedStep& step, const Finding& found);
 // nullptr: there is none.
 const Finding* telling_row(const ReplayedStep& step, const std::function<bool(const Finding&)>& is_drawn);
 
-// HTML: paragraphs under headings of this level. First what an all-to-all is; empty where there is none.
-std::string the_setting(const ToldReplay& told, int level);
-std::string what_happened(const ToldReplay& told, int level);
+// For story.mustache: paragraphs under headings of this level; where it says why, first what an all-to-all is.
+nlohmann::ordered_json story_values(const ToldReplay& told, int level);
 
 }  // namespace a2asim

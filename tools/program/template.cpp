@@ -1,0 +1,65 @@
+#include "tools/program/template.h"
+
+#include <algorithm>
+#include <kainjow/mustache.hpp>
+#include <stdexcept>
+
+namespace a2asim {
+namespace {
+
+using Data = kainjow::mustache::data;
+using Json = nlohmann::ordered_json;
+
+Data data_of(const Json& value) {
+  if (value.is_object()) {
+    Data out;
+    for (const auto& [key, entry] : value.items()) out[key] = data_of(entry);
+    return out;
+  }
+  if (value.is_array()) {
+    Data out(Data::type::list);
+    for (const Json& entry : value) out.push_back(data_of(entry));
+    return out;
+  }
+  if (value.is_string() && !value.get_ref<const std::string&>().empty()) return value.get_ref<const std::string&>();
+  return value.is_number() ? Data(value.dump()) : Data(value.is_boolean() && value.get<bool>());
+}
+
+std::string text_of(std::string_view name) {
+  const auto found = std::ranges::find(embedded_templates(), name, &EmbeddedTemplate::name);
+  if (found == embedded_templates().end()) throw std::logic_error("no template " + std::string(name));
+  return found->text;
+}
+
+}  // namespace
+
+std::string html_text(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const std::size_t special = std::string_view("&<>\"'").find(c);
+    if (special != std::string_view::npos)
+      out += (const char*[]){"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"}[special];
+    else if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7F)
+      out += "\xEF\xBF\xBD";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string rendered(std::string_view name, const Json& values, std::string_view body) {
+  Data data = data_of(values);
+  for (const EmbeddedTemplate& one : embedded_templates())
+    data[one.name] = Data(kainjow::mustache::partial([&one] { return std::string(one.text); }));
+  if (!body.empty()) data["body"] = Data(data[std::string(body)]);
+  kainjow::mustache::mustache page(text_of(name));
+  page.set_custom_escape([](const std::string& text) { return html_text(text); });
+  std::string out;
+  page.render(data, [&out](const std::string& part) { out += part; });
+  if (!page.is_valid()) throw std::logic_error(std::string(name) + ": " + page.error_message());
+  return out;
+}
+
+}  // namespace a2asim
