@@ -20,11 +20,7 @@ std::string check_as_text(const CheckReport& report, const TextStyle& style);
 std::string_view verdict_in_words(Verdict verdict);
 std::string version_words(const Version& version);
 
-// One object. These keys are a promise, others may be added: tool {name, version}, engine, generation, topology
-// {tp_size, dp_size, ep_size, attn_tp_size, attn_cp_size, moe_dense_tp_size}, capacity {max_num_tokens,
-// workspace_bytes_per_rank, source}, verdict, findings [{id, about, severity, phase, message, witness {tokens_per_dp_rank,
-// runtime_max_tokens_per_rank}, fix}]. null where a value is not known, and topology where the command was refused
-// before it was known.
+// One object; the keys are in tools/docs/json.md. null where a value is not known.
 std::string check_as_json(const CheckReport& report);
 
 // Every id of a finding, in lines, for --help.

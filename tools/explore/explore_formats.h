@@ -42,7 +42,7 @@ std::string file_name(const PlacedWitness& placed);
 // The matrix of each generation, one line for each bad cell, and the smallest error as a scenario.
 // out: where the scenarios were written, or empty.
 std::string explore_as_text(const ExploreReport& report, const std::string& out);
-// One object; the keys are in tools/README.md.
+// One object; the keys are in tools/docs/json.md.
 std::string explore_as_json(const ExploreReport& report);
 std::string explore_as_sarif(const ExploreReport& report);
 

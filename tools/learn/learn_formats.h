@@ -22,7 +22,7 @@ struct GivenAnswer {
   std::string text;
   bool right = false;
 };
-// steps: [first, last], counted from 1. Keys are in tools/README.md; the right answer is told only with an answer.
+// steps: [first, last], counted from 1. Keys are in tools/docs/json.md; the right answer is told only with an answer.
 nlohmann::ordered_json lesson_as_json(std::size_t number, std::size_t first, std::size_t last, const Lab& lab,
                                       const std::optional<GivenAnswer>& answer);
 

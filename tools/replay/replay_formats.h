@@ -46,7 +46,7 @@ bool is_output(const Finding& found);
 // The row behind a bad output, or nullptr.
 const Finding* row_behind(const ReplayedStep& step, const Finding& output);
 
-// One object; the keys are in tools/README.md.
+// One object; the keys are in tools/docs/json.md.
 nlohmann::ordered_json replay_as_json(const ReplayReport& report, const std::optional<Expectation>& expectation);
 
 }  // namespace a2asim
