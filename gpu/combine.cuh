@@ -99,8 +99,7 @@ __device__ inline void find_parts(const LaunchArgs& args, int number, Parts& fou
     slot = words(own, at.topk_send_indices)[entry];
   }
   if (to >= 0) {
-    found.row[lane] = args.slices[to] + rank.combine_region_bytes +
-                      receive_row(rank.rank, slot, rank.runtime_max_tokens_per_rank) * rank.combine_bytes_per_token;
+    found.row[lane] = args.slices[to] + rank.combine_row(rank.row_number(rank.rank, slot));
   }
   const unsigned present = __ballot_sync(kFullWarp, to >= 0);
   if (lane != 0) return;

@@ -203,11 +203,9 @@ __device__ void find_destinations(const LaunchArgs& args, const RankArgs& rank, 
   if (lane == 0) found.count = __popc(carriers);
   if (carries) {
     const int index = __popc(carriers & earlier_lanes);
-    const std::int64_t row = receive_row(rank.rank, slot, rank.runtime_max_tokens_per_rank);
+    const std::int64_t row = rank.row_number(rank.rank, slot);
     for (int p = 0; p < rank.num_payloads; ++p) {
-      const PayloadArgs& payload = rank.payloads[p];
-      found.row[index][p] =
-          reinterpret_cast<unsigned long long>(args.slices[to] + payload.region_bytes + row * payload.bytes_per_token);
+      found.row[index][p] = reinterpret_cast<unsigned long long>(args.slices[to] + rank.row(p, row));
     }
   }
   if (lane >= rank.top_k || refused) return;

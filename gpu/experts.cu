@@ -14,10 +14,10 @@ template <int kWords>
 __global__ void __launch_bounds__(kThreads)
     sanitize_kernel(const __grid_constant__ LaunchArgs args, const __grid_constant__ SanitizeArgs sanitize) {
   const RankArgs& rank = args.ranks[blockIdx.y];
-  const PayloadArgs& ids = rank.payloads[sanitize.expert_id_payload[blockIdx.y]];
+  const int ids = sanitize.expert_id_payload[blockIdx.y];
   std::byte* slice = args.slices[rank.rank];
   const std::int32_t* received = words(slice, make_workspace_layout(args.ep_size, 0, 0).recv_counters);
-  const auto per_row = static_cast<unsigned>(ids.bytes_per_token / 4 / kWords);
+  const auto per_row = static_cast<unsigned>(rank.payloads[ids].bytes_per_token / 4 / kWords);
   const auto max_tokens = static_cast<unsigned>(rank.runtime_max_tokens_per_rank);
   const int fill = sanitize.invalid_expert_id;
   for (int source = 0; source < args.ep_size; ++source) {
@@ -25,8 +25,7 @@ __global__ void __launch_bounds__(kThreads)
     const int counter = received[source];
     const unsigned used = counter < 0 ? 0 : static_cast<unsigned>(counter);
     if (used >= max_tokens) continue;
-    std::byte* rows =
-        slice + ids.region_bytes + receive_row(source, used, rank.runtime_max_tokens_per_rank) * ids.bytes_per_token;
+    std::byte* rows = slice + rank.row(ids, rank.row_number(source, used));
     const std::int64_t vectors = static_cast<std::int64_t>(max_tokens - used) * per_row;
     for (std::int64_t i = blockIdx.x * kThreads + threadIdx.x; i < vectors; i += gridDim.x * kThreads) {
       if constexpr (kWords == 4) {
@@ -45,9 +44,7 @@ __device__ void apply_experts(const LaunchArgs& args, const RankArgs& rank, cons
   constexpr int element_bytes = 4 / Element::per_word;
   std::byte* slice = args.slices[rank.rank];
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const auto row_of = [&](int p) {
-    return slice + rank.payloads[p].region_bytes + row * rank.payloads[p].bytes_per_token;
-  };
+  const auto row_of = [&](int p) { return slice + rank.row(p, row); };
   // Lane j holds position j's factor.
   bool own = false;
   float factor = 0;
@@ -61,7 +58,7 @@ __device__ void apply_experts(const LaunchArgs& args, const RankArgs& rank, cons
   }
   const unsigned owners = __ballot_sync(kFullWarp, own);
   const std::byte* hidden = row_of(expert_args.hidden_payload);
-  std::byte* output = slice + rank.combine_region_bytes + row * rank.combine_bytes_per_token;
+  std::byte* output = slice + rank.combine_row(row);
   const int warp_start = static_cast<int>(threadIdx.x) - lane;
   for (int start = warp_start; start < expert_args.hidden_size; start += kThreads) {
     const std::int64_t at = static_cast<std::int64_t>(start + lane) * element_bytes;

@@ -38,7 +38,7 @@ struct SliceHeader {
 
 struct PayloadArgs {
   const std::byte* source = nullptr;  // [num_tokens, bytes_per_token]
-  std::int64_t region_bytes = 0;      // receive_region(..) of this rank's own R, from the start of a slice
+  std::int64_t region_bytes = 0;      // RegionView's, of this rank's own R, from the start of a slice
   std::int32_t bytes_per_token = 0;
   std::int32_t first_vector = 0;  // vectors of the payloads in front: all vectors of a token are numbered through
   std::int32_t width_bytes = 0;   // 16, 8, 4, 2 or 1: the largest that divides bytes_per_token
@@ -64,12 +64,23 @@ struct RankArgs {
   std::int32_t num_payloads = 0;
   std::int32_t num_vectors = 0;  // of one token, all payloads
   std::int32_t combine_bytes_per_token = 0;
-  std::int64_t combine_region_bytes = 0;  // combine_region(..) of dispatch's R, from the start of a slice
+  std::int64_t combine_region_bytes = 0;  // likewise, of dispatch's R
   std::uint64_t active_rank_mask = 0;
   const std::int32_t* token_selected_experts = nullptr;
   RouteGroup* routes = nullptr;  // [ceil(num_tokens / 32), ep_size]: scratch between the two kernels of dispatch
   std::byte* output = nullptr;   // [num_tokens, hidden] of combine's type
   PayloadArgs payloads[kMaxPayloads];
+
+  // Bytes from the start of a slice, as RegionView has them: kernels get its numbers, and combine may have another R.
+  A2ASIM_HOST_DEVICE std::int64_t row_number(int source, std::int64_t slot) const {
+    return receive_row(source, slot, runtime_max_tokens_per_rank);
+  }
+  A2ASIM_HOST_DEVICE std::int64_t row(int payload, std::int64_t row_number) const {
+    return row_offset(payloads[payload].region_bytes, row_number, payloads[payload].bytes_per_token);
+  }
+  A2ASIM_HOST_DEVICE std::int64_t combine_row(std::int64_t row_number) const {
+    return row_offset(combine_region_bytes, row_number, combine_bytes_per_token);
+  }
 };
 
 inline constexpr std::uint64_t kNoBadExpert = ~std::uint64_t{0};

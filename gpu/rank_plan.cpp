@@ -40,18 +40,15 @@ Result<void> check_sizes(const AllToAllConfig& config, int rank, const DispatchI
 // The kernels, like FlashInfer's, move a payload in the widest vectors that divide its row; FlashInfer faults where the
 // region in front ends off such a boundary.
 Result<void> check_alignment(const AllToAllConfig& config, int rank, std::int64_t runtime_max) {
-  std::int64_t bytes_before = 0;
-  for (std::size_t p = 0; p < config.payload_bytes_per_token.size(); ++p) {
-    const std::int64_t bytes = config.payload_bytes_per_token[p];
-    const std::int64_t region = receive_region(config.layout(), config.ep_size, runtime_max, bytes_before);
-    if (region % vector_width_bytes(bytes) != 0) {
-      return fail({.kind = AllToAllErrorKind::misaligned,
-                   .rank = rank,
-                   .payload = static_cast<int>(p),
-                   .own = region,
-                   .other = vector_width_bytes(bytes)});
-    }
-    bytes_before += bytes;
+  const RegionView regions = config.regions(runtime_max);
+  for (int p = 0; p < regions.num_payloads(); ++p) {
+    const std::int32_t width = vector_width_bytes(regions.bytes_per_token(p));
+    if (regions.region(p) % width == 0) continue;
+    return fail({.kind = AllToAllErrorKind::misaligned,
+                 .rank = rank,
+                 .payload = p,
+                 .own = regions.region(p),
+                 .other = width});
   }
   return {};
 }
@@ -121,25 +118,22 @@ RankArgs rank_args(const AllToAllConfig& config, int rank, const RankPlan& plan,
   args.num_experts = static_cast<std::int32_t>(config.num_experts);
   args.num_payloads = static_cast<std::int32_t>(config.payload_bytes_per_token.size());
   args.combine_bytes_per_token = static_cast<std::int32_t>(config.combine_bytes_per_token());
-  args.combine_region_bytes = combine_region(config.layout(), config.ep_size, plan.runtime_max_tokens_per_rank,
-                                             config.dispatch_bytes_per_token());
+  const RegionView regions = config.regions(plan.runtime_max_tokens_per_rank);
+  args.combine_region_bytes = regions.combine_region();
   args.active_rank_mask = config.active_rank_mask;
   args.token_selected_experts = staged.token_selected_experts;
   args.routes = staged.routes;
   args.output = staged.output;
-  std::int64_t bytes_before = 0;
   for (std::int32_t p = 0; p < args.num_payloads; ++p) {
-    const std::int64_t bytes = config.payload_bytes_per_token[static_cast<std::size_t>(p)];
+    const std::int64_t bytes = regions.bytes_per_token(p);
     PayloadArgs& payload = args.payloads[p];
     payload.source = staged.payloads[p];
-    payload.region_bytes =
-        receive_region(config.layout(), config.ep_size, plan.runtime_max_tokens_per_rank, bytes_before);
+    payload.region_bytes = regions.region(p);
     payload.bytes_per_token = static_cast<std::int32_t>(bytes);
     payload.first_vector = args.num_vectors;
     payload.width_bytes = vector_width_bytes(bytes);
     payload.num_vectors = payload.bytes_per_token / payload.width_bytes;
     args.num_vectors += payload.num_vectors;
-    bytes_before += bytes;
   }
   return args;
 }

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/base/check_invariant.h"
 #include "model/base/result.h"
 #include "model/alltoall/workspace.h"
 
@@ -50,6 +51,12 @@ struct AllToAllConfig {
   }
   std::int64_t combine_bytes_per_token() const { return hidden_size * element_bytes(combine_type); }
   WorkspaceLayout layout() const { return make_workspace_layout(ep_size, max_num_tokens, max_top_k); }
+  // By this rank's own R.
+  RegionView regions(std::int64_t runtime_max_tokens_per_rank) const {
+    A2ASIM_INVARIANT(payload_bytes_per_token.size() <= kMostPayloads, "a configuration was validated");
+    return {layout(), ep_size, runtime_max_tokens_per_rank, payload_bytes_per_token.data(),
+            static_cast<int>(payload_bytes_per_token.size()), combine_bytes_per_token()};
+  }
   std::int64_t workspace_bytes() const {
     return workspace_bytes_per_rank(layout(), ep_size, max_num_tokens, dispatch_bytes_per_token(),
                                     combine_bytes_per_token());

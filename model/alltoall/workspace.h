@@ -19,6 +19,7 @@ namespace a2asim {
 inline constexpr std::int64_t kWorkspaceAlignment_bytes = 128;
 inline constexpr int kMaxRanks = 64;          // FlashInfer's kMaxRanks: one bit of a mask word per rank
 inline constexpr int kMaxPayloads = 6;        // FlashInfer's kMaxPayloads from v0.6.16; 4 before, 8 in v0.6.1
+inline constexpr int kMostPayloads = 8;       // of any version
 inline constexpr int kMaxTopKWorkspace = 22;  // FlashInfer's kMaxTopK from v0.6.8.post1: entries reserved per token
 
 A2ASIM_HOST_DEVICE constexpr std::int64_t align_up(std::int64_t value, std::int64_t alignment) {
@@ -78,18 +79,61 @@ A2ASIM_HOST_DEVICE constexpr std::int64_t receive_row(int source_rank, std::int6
   return source_rank * runtime_max_tokens_per_rank + slot;
 }
 
-// Start of a payload's receive region; bytes_before = sum of bytes per token of the payloads in front of it.
-A2ASIM_HOST_DEVICE constexpr std::int64_t receive_region(const WorkspaceLayout& layout, int ep_size,
-                                                         std::int64_t runtime_max_tokens_per_rank,
-                                                         std::int64_t bytes_before) {
-  return layout.payload_data + ep_size * runtime_max_tokens_per_rank * bytes_before;
+// Where a row begins in a region: the one formula, for every payload and for combine's rows.
+A2ASIM_HOST_DEVICE constexpr std::int64_t row_offset(std::int64_t region, std::int64_t row,
+                                                     std::int64_t bytes_per_token) {
+  return region + row * bytes_per_token;
 }
 
-// Start of the combine region; dispatch_bytes_per_token = sum over all payloads.
-A2ASIM_HOST_DEVICE constexpr std::int64_t combine_region(const WorkspaceLayout& layout, int ep_size,
-                                                         std::int64_t runtime_max_tokens_per_rank,
-                                                         std::int64_t dispatch_bytes_per_token) {
-  return pad128(receive_region(layout, ep_size, runtime_max_tokens_per_rank, dispatch_bytes_per_token));
-}
+// One rank's regions by its own R, on host and device:
+//   const RegionView view(layout, ep_size, R, payload_bytes_per_token, num_payloads, combine_bytes_per_token);
+//   view.row(payload, source, slot)   where that row of the receive buffer begins
+//   view.combine_row(source, slot)    likewise of the experts' outputs
+//   view.end()                        behind all of them
+class RegionView {
+ public:
+  RegionView() = default;
+  A2ASIM_HOST_DEVICE constexpr RegionView(const WorkspaceLayout& layout, int ep_size,
+                                          std::int64_t runtime_max_tokens_per_rank, const std::int64_t* payload_bytes,
+                                          int num_payloads, std::int64_t combine_bytes)
+      : runtime_max_(runtime_max_tokens_per_rank),
+        rows_(ep_size * runtime_max_tokens_per_rank),
+        num_payloads_(num_payloads),
+        combine_bytes_(combine_bytes) {
+    begin_[0] = layout.payload_data;
+    for (int p = 0; p < num_payloads; ++p) {
+      bytes_[p] = payload_bytes[p];
+      begin_[p + 1] = row_offset(begin_[p], rows_, bytes_[p]);
+    }
+    combine_begin_ = pad128(begin_[num_payloads]);
+  }
+
+  A2ASIM_HOST_DEVICE constexpr std::int64_t region(int payload) const { return begin_[payload]; }
+  A2ASIM_HOST_DEVICE constexpr std::int64_t bytes_per_token(int payload) const { return bytes_[payload]; }
+  A2ASIM_HOST_DEVICE constexpr std::int64_t row(int payload, int source, std::int64_t slot) const {
+    return row_offset(begin_[payload], receive_row(source, slot, runtime_max_), bytes_[payload]);
+  }
+  A2ASIM_HOST_DEVICE constexpr std::int64_t receive_end() const { return begin_[num_payloads_]; }
+  A2ASIM_HOST_DEVICE constexpr std::int64_t combine_region() const { return combine_begin_; }
+  A2ASIM_HOST_DEVICE constexpr std::int64_t combine_bytes_per_token() const { return combine_bytes_; }
+  A2ASIM_HOST_DEVICE constexpr std::int64_t combine_row(int source, std::int64_t slot) const {
+    return combine_row(source, slot, runtime_max_);
+  }
+  // The region is dispatch's; the row follows the R that combine was called with.
+  A2ASIM_HOST_DEVICE constexpr std::int64_t combine_row(int source, std::int64_t slot,
+                                                        std::int64_t combine_runtime_max) const {
+    return row_offset(combine_begin_, receive_row(source, slot, combine_runtime_max), combine_bytes_);
+  }
+  A2ASIM_HOST_DEVICE constexpr std::int64_t end() const { return row_offset(combine_begin_, rows_, combine_bytes_); }
+  A2ASIM_HOST_DEVICE constexpr std::int64_t rows() const { return rows_; }  // of each region
+  A2ASIM_HOST_DEVICE constexpr int num_payloads() const { return num_payloads_; }
+
+ private:
+  std::int64_t runtime_max_ = 0, rows_ = 0;
+  int num_payloads_ = 0;
+  std::int64_t begin_[kMostPayloads + 1] = {};  // [num_payloads]: the end of the last
+  std::int64_t bytes_[kMostPayloads] = {};
+  std::int64_t combine_begin_ = 0, combine_bytes_ = 0;
+};
 
 }  // namespace a2asim

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <string>
 
+#include "model/base/check_invariant.h"
 #include "model/base/clamped_math.h"
 #include "model/launch/environment.h"
 
@@ -225,16 +226,17 @@ Result<void> check_flashinfer_dispatch(const FlashInferLimits& flashinfer, const
 DispatchRegions dispatch_regions(const FlashInferLimits& flashinfer, const DispatchCall& call) {
   const WorkspaceLayout layout = make_workspace_layout(flashinfer, call.ep_size, call.max_num_tokens);
   const std::int64_t slice = call.ep_rank * call.workspace_bytes_per_rank;
+  std::vector<std::int64_t> bytes;
+  for (const Payload& payload : call.payloads) bytes.push_back(payload.elements_per_token * payload.element_bytes);
+  A2ASIM_INVARIANT(bytes.size() <= kMostPayloads, "a dispatch call was checked");
+  const RegionView view(layout, call.ep_size, call.runtime_max_tokens_per_rank, bytes.data(),
+                        static_cast<int>(bytes.size()), 0);
   DispatchRegions regions;
-  std::int64_t bytes_before = 0;
-  for (const Payload& payload : call.payloads) {
-    const std::int64_t bytes = payload.elements_per_token * payload.element_bytes;
-    regions.recv_offsets.push_back(
-        slice + receive_region(layout, call.ep_size, call.runtime_max_tokens_per_rank, bytes_before));
-    regions.recv_byte_sizes.push_back(call.ep_size * call.runtime_max_tokens_per_rank * bytes);
-    bytes_before += bytes;
+  for (int p = 0; p < view.num_payloads(); ++p) {
+    regions.recv_offsets.push_back(slice + view.region(p));
+    regions.recv_byte_sizes.push_back(view.region(p + 1) - view.region(p));
   }
-  regions.combine_payload_offset = combine_region(layout, call.ep_size, call.runtime_max_tokens_per_rank, bytes_before);
+  regions.combine_payload_offset = view.combine_region();
   return regions;
 }
 

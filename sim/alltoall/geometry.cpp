@@ -25,12 +25,14 @@ GeometryVerdict check_geometry(std::span<const RankGeometry> ranks, std::uint64_
     verdict.same_r = verdict.same_r && same_r;
     verdict.same_layout = verdict.same_layout && same_layout;
 
-    const std::int64_t receive_end = rank.payload_data + ep_size * runtime_max * rank.dispatch_bytes_per_token;
-    const std::int64_t combine_end = pad128(receive_end) + ep_size * runtime_max * rank.combine_bytes_per_token;
+    WorkspaceLayout layout;
+    layout.payload_data = rank.payload_data;
+    const RegionView regions(layout, static_cast<int>(ep_size), runtime_max, &rank.dispatch_bytes_per_token, 1,
+                             rank.combine_bytes_per_token);
     verdict.over_capacity |= runtime_max > rank.max_num_tokens ? bit : 0;
     verdict.receive_overflow |= rank.local_num_tokens > runtime_max ? bit : 0;
-    verdict.refuses_dispatch |= runtime_max <= 0 || receive_end > rank.slice_bytes ? bit : 0;
-    verdict.refuses_combine |= combine_end > rank.slice_bytes ? bit : 0;
+    verdict.refuses_dispatch |= runtime_max <= 0 || regions.receive_end() > rank.slice_bytes ? bit : 0;
+    verdict.refuses_combine |= regions.end() > rank.slice_bytes ? bit : 0;
     verdict.largest_r = std::max(verdict.largest_r, runtime_max);
     verdict.largest_tokens = std::max(verdict.largest_tokens, rank.local_num_tokens);
     verdict.reserved_rows += ep_size * runtime_max;

@@ -53,7 +53,8 @@ SimAllToAll::SimAllToAll(std::vector<AllToAllConfig> configs, const SimOptions& 
       ranks_(configs.size()),
       memory_(memory_sizes(configs, options.fidelity)),
       records_(ep_size_),
-      sent_(configs.size(), Shadow::kNone),
+      rows_(configs.size()),
+      inspector_(rows_, shadows_, records_),
       rank_geometry_(configs.size()),
       log_(options.findings_per_kind) {
   std::iota(local_ranks_.begin(), local_ranks_.end(), 0);
@@ -64,15 +65,13 @@ SimAllToAll::SimAllToAll(std::vector<AllToAllConfig> configs, const SimOptions& 
     equal_configs_ = equal_configs_ && configs[r] == configs[0];
     const AllToAllConfig& config = rank.config;
     rank.at = config.layout();
-    rank.bytes_before.push_back(0);
-    for (const std::int64_t bytes : config.payload_bytes_per_token) {
-      rank.bytes_before.push_back(rank.bytes_before.back() + bytes);
-    }
     rank.rank_of_expert.resize(static_cast<std::size_t>(config.num_experts));
     for (std::int64_t e = 0; e < config.num_experts; ++e) {
       rank.rank_of_expert[static_cast<std::size_t>(e)] =
           static_cast<std::int8_t>(target_rank(e, config.num_experts, ep_size_));
     }
+    rows_[r].send_counters = counters(static_cast<int>(r), rank.at.send_counters);
+    rows_[r].recv_counters = counters(static_cast<int>(r), rank.at.recv_counters);
     rank.kernels = row_kernels(config.combine_type, config.top_k);
     rank.zero_row.assign(static_cast<std::size_t>(config.combine_bytes_per_token()), std::byte{0});
     rank_geometry_[r] = {0,
@@ -258,7 +257,7 @@ Result<void> SimAllToAll::replay(std::span<const GraphId> graphs, std::span<cons
 void SimAllToAll::add_to(Digest& digest) const {
   digest.add(round_);
   for (int r = 0; r < ep_size_; ++r) {
-    digest.add(rank_at(r).runtime_max);
+    digest.add(rows_of(r).runtime_max);
     digest.add(rank_at(r).tokens);
     for (int s = 0; s < ep_size_; ++s) digest.add(recv_counter(r, s));
   }

@@ -23,6 +23,7 @@
 #include "sim/alltoall/fidelity.h"
 #include "sim/alltoall/finding_log.h"
 #include "sim/alltoall/geometry.h"
+#include "sim/alltoall/row_inspector.h"
 #include "sim/alltoall/row_kernels.h"
 #include "sim/alltoall/shadow.h"
 #include "sim/alltoall/symmetric_memory.h"
@@ -101,14 +102,7 @@ class SimAllToAll final : public AllToAll {
   const GeometryVerdict& geometry() const { return geometry_; }  // of the last dispatch
   std::int64_t recv_counter(int rank, int source) const;
 
-  // One row as its reader sees it: for pictures. Findings come from the same judgement.
-  struct RowView {
-    std::int64_t token = -1;                // of the source; -1: no row is expected in this slot
-    std::int64_t at = -1, written_at = -1;  // bytes: where the reader looks, where the writer put it (-1: unknown)
-    Shadow::Content found;                  // what is there
-    std::optional<FindingKind> wrong;       // nothing: it is the expected row, or none is expected
-    std::optional<RowTag> lost;             // of a race: what another rank wrote there too
-  };
+  // For pictures; findings come from the same judgement.
   // After dispatch: the row of (source, slot) in the receive buffer of `rank`, by the reader's own R.
   RowView received(int rank, int source, int payload, std::int64_t slot) const;
   // After experts: the output for this slot that `rank` reads back from the slice of `from`, by the R of its dispatch.
@@ -126,11 +120,8 @@ class SimAllToAll final : public AllToAll {
   struct Rank {
     AllToAllConfig config;
     WorkspaceLayout at;
-    std::vector<std::int64_t> bytes_before;   // [payloads + 1]: sum of bytes per token of the payloads in front
     std::vector<std::int8_t> rank_of_expert;  // [num_experts]
-    std::int64_t runtime_max = 0;             // R of the running dispatch
-    std::int64_t tokens = 0;                  // T likewise
-    std::int64_t combine_data = 0;            // C that dispatch returned
+    std::int64_t tokens = 0;                  // T of the running dispatch
     std::vector<std::uint8_t> tainted;
     RowKernels kernels;
     std::vector<std::byte> zero_row;  // what an absent top-k position adds
@@ -142,26 +133,15 @@ class SimAllToAll final : public AllToAll {
     std::int32_t invalid_expert_id = -1;
     ExpertPayloads payloads;
   };
-  // A read of `run` in `slice` by `reader`, expecting the rows of `source`; written_at: the writer's own address.
-  struct RowCheck {
-    Operation operation;
-    int reader, slice, source;
-    Shadow::Run run;
-    std::int64_t written_at;
-    std::int64_t round;
-  };
-  struct Judgement {
-    FindingKind kind;
-    Severity severity;
-  };
-
   SimAllToAll(std::vector<AllToAllConfig> configs, const SimOptions& options);
 
   Rank& rank_at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   const Rank& rank_at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
   Shadow& shadow_of(int rank) { return shadows_[static_cast<std::size_t>(rank)]; }
   const Shadow& shadow_of(int rank) const { return shadows_[static_cast<std::size_t>(rank)]; }
-  Shadow::RecordId sent_by(int source) const { return sent_[static_cast<std::size_t>(source)]; }
+  RowsOfRank& rows_of(int rank) { return rows_[static_cast<std::size_t>(rank)]; }
+  const RowsOfRank& rows_of(int rank) const { return rows_[static_cast<std::size_t>(rank)]; }
+  Shadow::RecordId sent_by(int source) const { return rows_of(source).record; }
   std::int32_t* counters(int slice, std::int64_t at_bytes) const { return memory_.words(slice, at_bytes, ep_size_); }
   bool is_numeric() const { return options_.fidelity == Fidelity::numeric; }
   bool has_rows() const { return options_.fidelity != Fidelity::geometry; }
@@ -184,7 +164,6 @@ class SimAllToAll final : public AllToAll {
   void send_row_by_row(int rank, int destination, const DispatchInput& input);
   void shadow_uniform_round();
   void shadow_writer(int writer);
-  Shadow::Run sent_run(int writer, int slice, int payload) const;
   void release_records();
   // sim_receive.cpp
   void sanitize_rank(int rank, std::int32_t invalid_expert_id);
@@ -204,16 +183,8 @@ class SimAllToAll final : public AllToAll {
   void check_combine_reads(int rank, std::int64_t runtime_max, std::uint64_t doubtful);
   void sum_tokens(int rank, std::int64_t runtime_max, std::vector<std::byte>& output);
   // sim_check.cpp
-  RowCheck received_rows(int rank, int source, int payload) const;
-  RowCheck returned_rows(int rank, int from, std::int64_t runtime_max) const;
-  static std::optional<Judgement> judge(const RowCheck& check, const Shadow::Content& content, std::int64_t slot);
-  RowView view(const RowCheck& check, std::int64_t slot) const;
-  static void note_found(RowEvidence& row, const Shadow::Content& content);
-  std::optional<RowTag> lost_row(const RowCheck& check, std::int64_t begin, const Shadow::Content& content) const;
-  Finding row_finding(const RowCheck& check, std::int64_t slot, const Shadow::Content& content,
-                      const Judgement& judgement) const;
-  void inspect_rows(const RowCheck& check);
-  void inspect_row(const RowCheck& check, std::int64_t index);
+  void inspect_rows(const RowRead& read);
+  Finding row_finding(const RowRead& read, std::int64_t slot, const WrongRow& wrong) const;
 
   int ep_size_;
   SimOptions options_;
@@ -222,8 +193,9 @@ class SimAllToAll final : public AllToAll {
   std::vector<Rank> ranks_;
   SymmetricMemory memory_;
   SentRecords records_;
-  std::vector<Shadow> shadows_;         // one a slice
-  std::vector<Shadow::RecordId> sent_;  // [source]: of the running dispatch; kNone: takes no part
+  std::vector<Shadow> shadows_;   // one a slice
+  std::vector<RowsOfRank> rows_;  // by rank, of the running dispatch
+  RowInspector inspector_;
   std::vector<RankGeometry> rank_geometry_;
   std::vector<Shadow::Run> runs_;               // scratch
   std::vector<std::int32_t> routed_tokens_;     // scratch of route

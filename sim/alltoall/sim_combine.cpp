@@ -40,7 +40,7 @@ Result<void> SimAllToAll::refuse_combine(std::span<const std::int64_t> runtime_m
     const Rank& rank = rank_at(r);
     const std::int64_t own = runtime_max[static_cast<std::size_t>(r)];
     const std::int64_t limit_rows =
-        (memory_.slice_bytes(r) - rank.combine_data) / rank.config.combine_bytes_per_token();
+        (memory_.slice_bytes(r) - rows_of(r).regions.combine_region()) / rank.config.combine_bytes_per_token();
     if (!takes_part(r) || (own >= 0 && own <= limit_rows / ep_size_)) continue;
     Finding found = finding(FindingKind::over_capacity, Severity::error, Operation::combine, r);
     found.root = root_;
@@ -62,7 +62,7 @@ std::array<std::uint64_t, kMaxRanks> SimAllToAll::doubtful_slices(std::span<cons
     std::size_t hint = 0;
     for (int r = 0; r < ep_size_; ++r) {
       if (!takes_part(r)) continue;
-      const bool is_right = shadow_of(d).holds(returned_rows(r, d, runtime_max[static_cast<std::size_t>(r)]).run, hint);
+      const bool is_right = shadow_of(d).holds(inspector_.returned_rows(r, d, runtime_max[static_cast<std::size_t>(r)]).run, hint);
       doubtful[static_cast<std::size_t>(r)] |= static_cast<std::uint64_t>(!is_right) << d;
     }
   }
@@ -72,9 +72,9 @@ std::array<std::uint64_t, kMaxRanks> SimAllToAll::doubtful_slices(std::span<cons
 // This rank's rows in every slice.
 void SimAllToAll::check_combine_reads(int r, std::int64_t runtime_max, std::uint64_t doubtful) {
   for (int d = 0; d < ep_size_; ++d) {
-    const RowCheck check = returned_rows(r, d, runtime_max);
-    traffic_.combine_bytes += check.run.count * check.run.pitch_bytes;
-    if ((doubtful >> d & 1) != 0) inspect_rows(check);
+    const RowRead read = inspector_.returned_rows(r, d, runtime_max);
+    traffic_.combine_bytes += read.run.count * read.run.pitch_bytes;
+    if ((doubtful >> d & 1) != 0) inspect_rows(read);
   }
 }
 
@@ -83,7 +83,7 @@ void SimAllToAll::check_combine_reads(int r, std::int64_t runtime_max, std::uint
 void SimAllToAll::sum_tokens(int r, std::int64_t runtime_max, std::vector<std::byte>& output) {
   const Rank& rank = rank_at(r);
   const std::int64_t pitch = rank.config.combine_bytes_per_token();
-  const std::int64_t begin = rank.combine_data + receive_row(r, 0, runtime_max) * pitch;
+  const std::int64_t begin = rows_of(r).regions.combine_row(r, 0, runtime_max);
   std::array<const std::byte*, kMaxRanks> base = {};
   std::array<std::int64_t, kMaxRanks> readable = {};
   for (int d = 0; d < ep_size_; ++d) {

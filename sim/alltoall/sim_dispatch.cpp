@@ -72,11 +72,11 @@ void SimAllToAll::judge_geometry(std::span<const DispatchInput> inputs) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
     const DispatchInput& input = inputs[r];
-    rank.runtime_max = input.runtime_max_tokens_per_rank;
     rank.tokens = input.local_num_tokens;
-    rank_geometry_[r].runtime_max_tokens_per_rank = rank.runtime_max;
+    rows_[r].runtime_max = input.runtime_max_tokens_per_rank;
+    rows_[r].regions = rank.config.regions(rows_[r].runtime_max);
+    rank_geometry_[r].runtime_max_tokens_per_rank = rows_[r].runtime_max;
     rank_geometry_[r].local_num_tokens = rank.tokens;
-    rank.combine_data = combine_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before.back());
     if (rank.tokens * rank.config.top_k > rank.config.max_num_tokens * rank.config.max_top_k) {
       table_overflow |= std::uint64_t{1} << r;
     }
@@ -90,7 +90,7 @@ void SimAllToAll::judge_geometry(std::span<const DispatchInput> inputs) {
     if (!takes_part(r) || (table_overflow >> r & 1) == 0) continue;
     Finding found = finding(FindingKind::receive_overflow, Severity::error, Operation::dispatch, r);
     found.value = rank_at(r).tokens;
-    found.limit = rank_at(r).runtime_max;
+    found.limit = rows_of(r).runtime_max;
     found.subject = "more rows than its top-k tables hold";
     log_.add(std::move(found));
   }
@@ -122,14 +122,14 @@ void SimAllToAll::report_geometry() {
     const Rank& rank = rank_at(r);
     if (((geometry_.over_capacity | geometry_.refuses_dispatch) >> r & 1) != 0) {
       Finding found = finding(FindingKind::over_capacity, Severity::error, Operation::dispatch, r);
-      found.value = rank.runtime_max;
+      found.value = rows_of(r).runtime_max;
       found.limit = rank.config.max_num_tokens;
       log_.add(std::move(found));
     }
     if ((geometry_.receive_overflow >> r & 1) != 0) {
       Finding found = finding(FindingKind::receive_overflow, Severity::error, Operation::dispatch, r);
       found.value = rank.tokens;
-      found.limit = rank.runtime_max;
+      found.limit = rows_of(r).runtime_max;
       log_.add(std::move(found));
     }
   }
@@ -143,9 +143,9 @@ void SimAllToAll::report_geometry() {
 }
 
 void SimAllToAll::release_records() {
-  for (Shadow::RecordId& record : sent_) {
-    if (record != Shadow::kNone) records_.close(record);
-    record = Shadow::kNone;
+  for (RowsOfRank& rows : rows_) {
+    if (rows.record != Shadow::kNone) records_.close(rows.record);
+    rows.record = Shadow::kNone;
   }
 }
 
@@ -207,21 +207,11 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
   *memory_.words(r, rank.at.local_token_counter, 1) = static_cast<std::int32_t>(rank.tokens);
   std::copy_n(sent.begin(), ep_size_, counters(r, rank.at.send_counters));
   const Shadow::RecordId record = records_.open({r, round_, context_.step});
-  sent_[static_cast<std::size_t>(r)] = record;
+  rows_of(r).record = record;
   for (int d = 0; d < ep_size_; ++d) {
     const auto destination = static_cast<std::size_t>(d);
     records_.set_tokens(record, d, {tokens[destination], static_cast<std::size_t>(sent[destination])});
   }
-}
-
-// Where `writer` puts all its rows of one payload for one slice: by the writer's own geometry.
-Shadow::Run SimAllToAll::sent_run(int writer, int slice, int payload) const {
-  const Rank& rank = rank_at(writer);
-  const auto p = static_cast<std::size_t>(payload);
-  const std::int64_t pitch = rank.config.payload_bytes_per_token[p];
-  const std::int64_t begin = receive_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before[p]) +
-                             receive_row(writer, 0, rank.runtime_max) * pitch;
-  return {begin, pitch, counters(writer, rank.at.send_counters)[slice], 0, sent_by(writer), payload};
 }
 
 // The second half: payload rows, then receive counters. All rows of one (destination, payload) are consecutive.
@@ -233,15 +223,15 @@ void SimAllToAll::send(int r, const DispatchInput& input) {
     const std::int32_t count = counters(r, rank.at.send_counters)[d];
     counters(d, rank.at.recv_counters)[r] = count;
     traffic_.rows_sent += count;
-    traffic_.dispatch_bytes += count * rank.bytes_before.back();
+    traffic_.dispatch_bytes += count * rank_geometry_[static_cast<std::size_t>(r)].dispatch_bytes_per_token;
     if (count == 0 || !is_numeric()) continue;
-    if (count > rank.runtime_max || !equal_configs_) {
+    if (count > rows_of(r).runtime_max || !equal_configs_) {
       send_row_by_row(r, d, input);
       continue;
     }
     const std::int32_t* tokens = records_.tokens(sent_by(r), d).data();
     for (int p = 0; p < payloads; ++p) {
-      const Shadow::Run run = sent_run(r, d, p);
+      const Shadow::Run run = inspector_.sent_run(r, d, p);
       gather_rows(memory_.at(d, run.begin, run.end() - run.begin), input.payloads[static_cast<std::size_t>(p)].data(),
                   tokens, count, run.pitch_bytes);
     }
@@ -251,11 +241,11 @@ void SimAllToAll::send(int r, const DispatchInput& input) {
 // Rows may overtake each other or leave the slice here, so each is written, in the kernel's order, only if it fits.
 void SimAllToAll::send_row_by_row(int r, int d, const DispatchInput& input) {
   const int payloads = static_cast<int>(rank_at(r).config.payload_bytes_per_token.size());
-  const std::int64_t count = sent_run(r, d, 0).count;
+  const std::int64_t count = inspector_.sent_run(r, d, 0).count;
   const std::int32_t* tokens = records_.tokens(sent_by(r), d).data();
   for (std::int64_t slot = 0; slot < count; ++slot) {
     for (int p = 0; p < payloads; ++p) {
-      const Shadow::Run run = sent_run(r, d, p);
+      const Shadow::Run run = inspector_.sent_run(r, d, p);
       const std::int64_t begin = run.begin + slot * run.pitch_bytes;
       if (begin + run.pitch_bytes > memory_.slice_bytes(d)) continue;
       const std::byte* row = input.payloads[static_cast<std::size_t>(p)].data() + tokens[slot] * run.pitch_bytes;
@@ -271,7 +261,7 @@ void SimAllToAll::shadow_uniform_round() {
     runs_.clear();
     for (int p = 0; p < payloads; ++p) {
       for (int r = 0; r < ep_size_; ++r) {
-        if (takes_part(r)) runs_.push_back(sent_run(r, d, p));
+        if (takes_part(r)) runs_.push_back(inspector_.sent_run(r, d, p));
       }
     }
     shadow_of(d).write(runs_);
@@ -283,25 +273,25 @@ void SimAllToAll::shadow_writer(int r) {
   const Rank& rank = rank_at(r);
   const int payloads = static_cast<int>(rank.config.payload_bytes_per_token.size());
   for (int d = 0; d < ep_size_; ++d) {
-    const std::int64_t count = sent_run(r, d, 0).count;
+    const std::int64_t count = inspector_.sent_run(r, d, 0).count;
     if (count == 0) continue;
-    const std::int64_t end = sent_run(r, d, payloads - 1).end();
-    if (count > rank.runtime_max || end > memory_.slice_bytes(d)) {
+    const std::int64_t end = inspector_.sent_run(r, d, payloads - 1).end();
+    if (count > rows_of(r).runtime_max || end > memory_.slice_bytes(d)) {
       Finding found = finding(FindingKind::receive_overflow, Severity::error, Operation::dispatch, r);
       found.root = root_ == FindingKind::receive_overflow ? std::nullopt : root_;
       found.peer = d;
       found.value = count;
-      found.limit = rank.runtime_max;
+      found.limit = rows_of(r).runtime_max;
       if (end > memory_.slice_bytes(d))
         found.subject = fmt::format("{} bytes past the end of the slice", end - memory_.slice_bytes(d));
       log_.add(std::move(found));
     }
-    const bool overlaps_itself = count > rank.runtime_max;
+    const bool overlaps_itself = count > rows_of(r).runtime_max;
     const std::int64_t group = overlaps_itself ? 1 : count;
     for (std::int64_t slot = 0; slot < count; slot += group) {
       runs_.clear();
       for (int p = 0; p < payloads; ++p) {
-        Shadow::Run run = sent_run(r, d, p);
+        Shadow::Run run = inspector_.sent_run(r, d, p);
         run.begin += slot * run.pitch_bytes;
         run.first_slot = slot;
         run.count = std::min(group, (memory_.slice_bytes(d) - run.begin) / run.pitch_bytes);

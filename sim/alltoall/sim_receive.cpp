@@ -31,16 +31,16 @@ void SimAllToAll::sanitize_rank(int r, std::int32_t invalid_expert_id) {
   invalid_expert_id_ = invalid_expert_id;
   if (!has_rows()) return;
   const Rank& rank = rank_at(r);
-  const auto p = static_cast<std::size_t>(rank.config.expert_id_payload);
-  const std::int64_t pitch = rank.config.payload_bytes_per_token[p];
-  const std::int64_t region = receive_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before[p]);
+  const RowsOfRank& reader = rows_of(r);
+  const int p = rank.config.expert_id_payload;
+  const std::int64_t pitch = reader.regions.bytes_per_token(p);
   const std::int32_t* received = counters(r, rank.at.recv_counters);
   runs_.clear();
   for (int s = 0; s < ep_size_; ++s) {
-    const std::int64_t count = rank.runtime_max - received[s];
+    const std::int64_t count = reader.runtime_max - received[s];
     if (count <= 0) continue;
-    const std::int64_t begin = region + receive_row(s, received[s], rank.runtime_max) * pitch;
-    runs_.push_back({begin, pitch, count, 0, sent_by(r), static_cast<int>(p), RowKind::padding});
+    const std::int64_t begin = reader.regions.row(p, s, received[s]);
+    runs_.push_back({begin, pitch, count, 0, sent_by(r), p, RowKind::padding});
     if (!is_numeric()) continue;
     std::byte* ids = memory_.at(r, begin, count * pitch);
     // Byte by byte addresses: a payload in front may have left this one unaligned.
@@ -85,14 +85,14 @@ void SimAllToAll::experts_rank(int r, const ExpertPayloads& payloads) {
   check_received(r);
   if ((geometry_.refuses_combine >> r & 1) != 0) return;  // no room for the output: combine will refuse
   const Rank& rank = rank_at(r);
+  const RowsOfRank& reader = rows_of(r);
   const std::int64_t pitch = rank.config.combine_bytes_per_token();
   const std::int32_t* received = counters(r, rank.at.recv_counters);
   runs_.clear();
   for (int s = 0; s < ep_size_; ++s) {
     if (sent_by(s) == Shadow::kNone) continue;  // a masked source: nobody will read this
-    const std::int64_t count = std::min<std::int64_t>(received[s], rank.runtime_max);
-    const std::int64_t begin = rank.combine_data + receive_row(s, 0, rank.runtime_max) * pitch;
-    runs_.push_back({begin, pitch, count, 0, sent_by(s), -1, RowKind::combined});
+    const std::int64_t count = std::min<std::int64_t>(received[s], reader.runtime_max);
+    runs_.push_back({reader.regions.combine_row(s, 0), pitch, count, 0, sent_by(s), -1, RowKind::combined});
   }
   shadow_of(r).write(runs_);
   if (is_numeric()) compute_rows(r, payloads);
@@ -106,8 +106,8 @@ void SimAllToAll::check_received(int r) {
   for (int p = 0; p < payloads; ++p) {
     for (int s = 0; s < ep_size_; ++s) {
       if (sent_by(s) == Shadow::kNone || !is_active(rank, s)) continue;
-      const RowCheck check = received_rows(r, s, p);
-      if (!shadow_of(r).holds(check.run, hint)) inspect_rows(check);
+      const RowRead read = inspector_.received_rows(r, s, p);
+      if (!shadow_of(r).holds(read.run, hint)) inspect_rows(read);
     }
   }
 }
@@ -167,26 +167,23 @@ void SimAllToAll::network_row(const Rank& rank, const std::byte* x, const float*
 
 void SimAllToAll::compute_rows(int r, const ExpertPayloads& payloads) {
   const Rank& rank = rank_at(r);
+  const RowsOfRank& reader = rows_of(r);
   const AllToAllConfig& config = rank.config;
   const std::int32_t* received = counters(r, rank.at.recv_counters);
   std::array<float, kMaxTopK + 1> factors;
   std::array<std::int32_t, kMaxTopK + 1> experts;
   // First row of a source in a payload's region.
   const auto rows = [&](int payload, int source, std::int64_t count) {
-    const auto p = static_cast<std::size_t>(payload);
-    const std::int64_t pitch = config.payload_bytes_per_token[p];
-    const std::int64_t region = receive_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before[p]);
-    return memory_.at(r, region + receive_row(source, 0, rank.runtime_max) * pitch, count * pitch);
+    return memory_.at(r, reader.regions.row(payload, source, 0), count * reader.regions.bytes_per_token(payload));
   };
   const std::int64_t row_bytes = config.combine_bytes_per_token();
   for (int s = 0; s < ep_size_; ++s) {
-    const std::int64_t count = std::min<std::int64_t>(received[s], rank.runtime_max);
+    const std::int64_t count = std::min<std::int64_t>(received[s], reader.runtime_max);
     if (count == 0) continue;
     const std::byte* hidden = rows(payloads.hidden_payload, s, count);
     const std::byte* ids = rows(config.expert_id_payload, s, count);
     const std::byte* weights = rows(payloads.weight_payload, s, count);
-    std::byte* output =
-        memory_.at(r, rank.combine_data + receive_row(s, 0, rank.runtime_max) * row_bytes, count * row_bytes);
+    std::byte* output = memory_.at(r, reader.regions.combine_row(s, 0), count * row_bytes);
     if (network_ == nullptr) {
       const ExpertRows closed_form{hidden, ids, weights, output, count, config.hidden_size, config.top_k,
                                    static_cast<std::uint32_t>(first_expert(r, config.num_experts, ep_size_)),

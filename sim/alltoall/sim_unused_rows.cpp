@@ -21,7 +21,7 @@ void SimAllToAll::inspect_unused_rows() {
     if (!takes_part(r) || rank.config.expert_id_payload < 0) continue;
     const std::int32_t* received = counters(r, rank.at.recv_counters);
     for (int s = 0; s < ep_size_; ++s) {
-      for (std::int64_t slot = received[s]; slot < rank.runtime_max; ++slot) inspect_unused_row(r, s, slot);
+      for (std::int64_t slot = received[s]; slot < rows_of(r).runtime_max; ++slot) inspect_unused_row(r, s, slot);
     }
   }
 }
@@ -29,10 +29,9 @@ void SimAllToAll::inspect_unused_rows() {
 void SimAllToAll::inspect_unused_row(int r, int source, std::int64_t slot) {
   const Rank& rank = rank_at(r);
   const AllToAllConfig& config = rank.config;
-  const auto p = static_cast<std::size_t>(config.expert_id_payload);
-  const std::int64_t pitch = config.payload_bytes_per_token[p];
-  const std::int64_t begin = receive_region(rank.at, ep_size_, rank.runtime_max, rank.bytes_before[p]) +
-                             receive_row(source, slot, rank.runtime_max) * pitch;
+  const RowsOfRank& reader = rows_of(r);
+  const std::int64_t pitch = reader.regions.bytes_per_token(config.expert_id_payload);
+  const std::int64_t begin = reader.regions.row(config.expert_id_payload, source, slot);
   const Shadow::Content content = shadow_of(r).read(begin, begin + pitch);
   if (content.state == Shadow::Content::State::unwritten) return;  // torch.zeros, or our poison: an id of no harm
   const bool is_ids = content.state == Shadow::Content::State::whole && content.tag.payload == config.expert_id_payload;
@@ -63,7 +62,7 @@ void SimAllToAll::inspect_unused_row(int r, int source, std::int64_t slot) {
   row.slot = slot;
   row.expected_offset = begin;
   row.expected_round = dispatch_round_;
-  note_found(row, content);
+  RowInspector::note_found(row, content);
   found.row = row;
   const std::string what =
       !is_garbage ? "holds live expert ids of an earlier round; its experts compute a row that nobody reads"

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 #include "model/flashinfer/capacity.h"
 
 using namespace a2asim;
@@ -71,11 +73,35 @@ TEST_CASE("workspace: rounding follows FlashInfer's mask, for a cap of -1 too") 
   CHECK(align_up(10, 4) == 12);
 }
 
-TEST_CASE("workspace: receive rows and regions") {
-  const WorkspaceLayout layout = make_workspace_layout(2, 4, kMaxTopKWorkspace);
+TEST_CASE("workspace: rows and regions, against counting bytes one by one") {
   CHECK(receive_row(1, 0, 4) == 4);
   CHECK(receive_row(1, 1, 2) == 3);  // another R, another row
-  CHECK(receive_region(layout, 2, 4, 0) == layout.payload_data);
-  CHECK(receive_region(layout, 2, 4, 10) == layout.payload_data + 80);
-  CHECK(combine_region(layout, 2, 4, 10) == pad128(layout.payload_data + 80));
+  const std::vector<std::vector<std::int64_t>> payloads = {{10}, {16, 4, 4}, {1, 7, 128, 3}, {2, 2, 2, 2, 2, 2, 2, 2}};
+  for (const int ep_size : {1, 2, 3, 8}) {
+    for (const std::int64_t runtime_max : {1, 2, 5}) {
+      for (const auto& bytes : payloads) {
+        const WorkspaceLayout layout = make_workspace_layout(ep_size, 6, kMaxTopKWorkspace);
+        const int count = static_cast<int>(bytes.size());
+        const RegionView view(layout, ep_size, runtime_max, bytes.data(), count, 6);
+        std::int64_t at = layout.payload_data;
+        for (int p = 0; p < count; ++p) {
+          CHECK(view.region(p) == at);
+          for (int source = 0; source < ep_size; ++source) {
+            for (std::int64_t slot = 0; slot < runtime_max; ++slot, at += bytes[static_cast<std::size_t>(p)])
+              CHECK(view.row(p, source, slot) == at);
+          }
+        }
+        CHECK(view.receive_end() == at);
+        while (at % 128 != 0) ++at;
+        CHECK(view.combine_region() == at);
+        for (int source = 0; source < ep_size; ++source) {
+          // Combine with an R of its own: the same region, other rows.
+          const std::int64_t other = runtime_max + 3;
+          CHECK(view.combine_row(source, 1, other) == view.combine_region() + (source * other + 1) * 6);
+          for (std::int64_t slot = 0; slot < runtime_max; ++slot, at += 6) CHECK(view.combine_row(source, slot) == at);
+        }
+        CHECK(view.end() == at);
+      }
+    }
+  }
 }

@@ -97,8 +97,7 @@ void send_token(const LaunchArgs& args, const RankArgs& rank, int token, std::ve
     word(own, at.topk_send_indices + 4 * (first + j)) = slot;
     for (int p = 0; to >= 0 && p < rank.num_payloads; ++p) {
       const PayloadArgs& payload = rank.payloads[p];
-      const std::int64_t row = receive_row(rank.rank, slot, rank.runtime_max_tokens_per_rank);
-      std::memcpy(args.slices[to] + payload.region_bytes + row * payload.bytes_per_token,
+      std::memcpy(args.slices[to] + rank.row(p, rank.row_number(rank.rank, slot)),
                   payload.source + static_cast<std::int64_t>(token) * payload.bytes_per_token,
                   static_cast<std::size_t>(payload.bytes_per_token));
     }
@@ -124,11 +123,11 @@ template <class Number>
 void apply_experts(const LaunchArgs& args, const RankArgs& rank, const ExpertArgs& experts, std::int64_t row) {
   using Storage = typename Number::Storage;
   std::byte* slice = args.slices[rank.rank];
-  const auto at = [&](int p) { return slice + rank.payloads[p].region_bytes + row * rank.payloads[p].bytes_per_token; };
+  const auto at = [&](int p) { return slice + rank.row(p, row); };
   const auto* ids = reinterpret_cast<const std::int32_t*>(at(experts.expert_id_payload));
   const std::int64_t first = first_expert(rank.rank, rank.num_experts, args.ep_size);
   const std::int64_t count = num_local_experts(rank.rank, rank.num_experts, args.ep_size);
-  std::byte* output = slice + rank.combine_region_bytes + row * rank.combine_bytes_per_token;
+  std::byte* output = slice + rank.combine_row(row);
   for (int i = 0; i < experts.hidden_size; ++i) {
     Storage bits;
     std::memcpy(&bits, at(experts.hidden_payload) + static_cast<std::size_t>(i) * sizeof bits, sizeof bits);
@@ -169,13 +168,10 @@ void sum_token(const LaunchArgs& args, const RankArgs& rank, std::int64_t token)
     for (int j = 0; j < rank.top_k; ++j) {
       const std::int64_t entry = 4 * (token * rank.top_k + j);
       const std::int32_t to = word(own, at.topk_target_ranks + entry);
-      const std::int64_t row =
-          receive_row(rank.rank, word(own, at.topk_send_indices + entry), rank.runtime_max_tokens_per_rank);
+      const std::int64_t row = rank.row_number(rank.rank, word(own, at.topk_send_indices + entry));
       Storage bits = {};
       if (to >= 0) {
-        std::memcpy(&bits,
-                    args.slices[to] + rank.combine_region_bytes + row * rank.combine_bytes_per_token + i * sizeof bits,
-                    sizeof bits);
+        std::memcpy(&bits, args.slices[to] + rank.combine_row(row) + i * sizeof bits, sizeof bits);
       }
       parts.push_back(to >= 0 ? Number::load(bits) : 0.0F);
     }
@@ -210,14 +206,13 @@ int launch_sanitize(const LaunchArgs& args, const SanitizeArgs& sanitize, Stream
   fake::enqueue(stream, [args, sanitize] {
     for (int i = 0; i < args.num_local_ranks; ++i) {
       const RankArgs& rank = args.ranks[i];
-      const PayloadArgs& ids = rank.payloads[sanitize.expert_id_payload[i]];
+      const int ids = sanitize.expert_id_payload[i];
       std::byte* slice = args.slices[rank.rank];
       for (int source = 0; source < args.ep_size; ++source) {
         for (int slot = word(slice, control(args).recv_counters, source); slot < rank.runtime_max_tokens_per_rank;
              ++slot) {
-          const std::int64_t row = receive_row(source, slot, rank.runtime_max_tokens_per_rank);
-          for (int j = 0; j < ids.bytes_per_token / 4; ++j)
-            word(slice, ids.region_bytes + row * ids.bytes_per_token, j) = sanitize.invalid_expert_id;
+          for (int j = 0; j < rank.payloads[ids].bytes_per_token / 4; ++j)
+            word(slice, rank.row(ids, rank.row_number(source, slot)), j) = sanitize.invalid_expert_id;
         }
       }
     }

@@ -27,7 +27,7 @@ ReceiveBuffer read_buffer(const MirroredLayer& layer, const SimAllToAll& alltoal
   return buffer;
 }
 
-std::string label_of(const SimAllToAll::RowView& slot) {
+std::string label_of(const RowView& slot) {
   switch (slot.found.state) {
     case Shadow::Content::State::unwritten:
       return ".";
@@ -172,11 +172,11 @@ std::vector<std::string> picture_of(const ReceiveBuffer& buffer) {
   for (std::size_t source = 0; source < buffer.slots.size(); ++source) {
     std::string line = fmt::format("  from rank {} |", source);
     for (std::size_t slot = 0; slot < std::min(buffer.slots[source].size(), kShownSlots); ++slot) {
-      const SimAllToAll::RowView& content = buffer.slots[source][slot];
+      const RowView& content = buffer.slots[source][slot];
       line += fmt::format(" {:>4}", label_of(content) + (content.wrong ? "!" : " "));
     }
     lines.push_back(line + (buffer.slots[source].size() > kShownSlots ? " ..|" : " |"));
-    for (const SimAllToAll::RowView& content : buffer.slots[source]) {
+    for (const RowView& content : buffer.slots[source]) {
       has_mix = has_mix || content.found.state == Shadow::Content::State::torn;
       has_wrong = has_wrong || content.wrong.has_value();
     }

@@ -28,7 +28,7 @@ inline constexpr std::int64_t kLabMaxTokens = 15;  // of a rank: what pictures h
 struct ReceiveBuffer {
   int rank = 0;
   std::int64_t runtime_max_tokens_per_rank = 0;
-  std::vector<std::vector<SimAllToAll::RowView>> slots;  // [source][slot]
+  std::vector<std::vector<RowView>> slots;  // [source][slot]
   std::vector<std::int64_t> received;                    // [source]: the receive counter
   std::size_t wrong() const;
 };

@@ -59,15 +59,13 @@ std::vector<PlanRegion> regions(const PlanInputs& inputs, int ep_size, const Cap
       {"top-k target ranks", at.topk_target_ranks},
       {"top-k send indices", at.topk_send_indices},
   };
-  std::int64_t before = 0;
   const auto payloads = payload_bytes_per_token(inputs.dispatch_type, inputs.model.hidden_size, inputs.model.top_k);
-  for (std::size_t i = 0; i < payloads.size(); ++i) {
-    out.push_back({payload_name(i, payloads.size()), receive_region(at, ep_size, cap, before)});
-    before += payloads[i];
-  }
-  const std::int64_t combine = combine_region(at, ep_size, cap, before);
-  const std::int64_t end = combine + pad128(ep_size * cap * capacity.combine_bytes_per_token);
-  out.push_back({"combine: expert output", combine});
+  const RegionView view(at, ep_size, cap, payloads.data(), static_cast<int>(payloads.size()),
+                        capacity.combine_bytes_per_token);
+  for (std::size_t i = 0; i < payloads.size(); ++i)
+    out.push_back({payload_name(i, payloads.size()), view.region(static_cast<int>(i))});
+  const std::int64_t end = pad128(view.end());
+  out.push_back({"combine: expert output", view.combine_region()});
   if (end < capacity.workspace_bytes_per_rank) out.push_back({"reserved for a larger dispatch type", end});
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i].size_bytes =

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <numeric>
 
 #include "model/alltoall/workspace.h"
 
@@ -28,19 +27,15 @@ std::string_view part_words(int payload) {
 class Division {
  public:
   Division(const AllToAllConfig& config, int rank, std::int64_t runtime_max)
-      : config_(config), rank_(rank), r_(runtime_max) {}
+      : config_(config), regions_(config.regions(runtime_max)), rank_(rank), r_(runtime_max) {}
 
   std::int64_t begin(int payload) const {
-    const WorkspaceLayout at = config_.layout();
-    if (payload == kCombine) return combine_region(at, config_.ep_size, r_, config_.dispatch_bytes_per_token());
-    const auto first = config_.payload_bytes_per_token.begin();
-    return receive_region(at, config_.ep_size, r_, std::accumulate(first, first + payload, std::int64_t{0}));
+    return payload == kCombine ? regions_.combine_region() : regions_.region(payload);
   }
   std::int64_t pitch(int payload) const {
-    return payload == kCombine ? config_.combine_bytes_per_token()
-                               : config_.payload_bytes_per_token[static_cast<std::size_t>(payload)];
+    return payload == kCombine ? config_.combine_bytes_per_token() : regions_.bytes_per_token(payload);
   }
-  std::int64_t rows() const { return config_.ep_size * r_; }
+  std::int64_t rows() const { return regions_.rows(); }
 
   // The row of this part that a byte lies in, or -1.
   std::int64_t row_at(int payload, std::int64_t byte) const {
@@ -58,16 +53,14 @@ class Division {
     }
     if (byte < begin(0)) return "in front of the rows";
     if (byte < begin(kCombine)) return "between two blocks of rows";
-    const std::int64_t memory_bytes =
-        workspace_bytes_per_rank(config_.layout(), config_.ep_size, config_.max_num_tokens,
-                                 config_.dispatch_bytes_per_token(), config_.combine_bytes_per_token());
-    if (byte >= memory_bytes) return fmt::format("beyond the memory of rank {}", owner);
+    if (byte >= config_.workspace_bytes()) return fmt::format("beyond the memory of rank {}", owner);
     return fmt::format("beyond the rows that rank {} counts, still inside {}", rank_,
                        owner == rank_ ? "its memory" : fmt::format("the memory of rank {}", owner));
   }
 
  private:
   const AllToAllConfig& config_;
+  RegionView regions_;
   int rank_;
   std::int64_t r_;
 };
@@ -121,7 +114,7 @@ class Buffer {
  private:
   bool takes_part(int rank) const { return (layer_.outcome.taking_part >> rank & 1) != 0; }
 
-  SimAllToAll::RowView look(int source, std::int64_t slot) const {
+  RowView look(int source, std::int64_t slot) const {
     return payload_ == kCombine ? alltoall_.returned(rank_, source, slot)
                                 : alltoall_.received(rank_, source, payload_, slot);
   }
@@ -133,7 +126,7 @@ class Buffer {
       if (!takes_part(source)) continue;
       bool any = false;
       for (std::size_t slot = 0; slot < slot_is_wrong.size(); ++slot) {
-        const SimAllToAll::RowView row = look(source, static_cast<std::int64_t>(slot));
+        const RowView row = look(source, static_cast<std::int64_t>(slot));
         if (row.token < 0) break;  // slots are filled in order
         if (!row.wrong) continue;
         any = slot_is_wrong[slot] = true;
@@ -148,7 +141,7 @@ class Buffer {
   // 0: no row is expected and nothing was written. A number n: the expected row, token n - 1 .. see README.md.
   Json cell(int source, std::int64_t slot) const {
     if (!takes_part(source)) return 0;
-    const SimAllToAll::RowView row = look(source, slot);
+    const RowView row = look(source, slot);
     const bool is_written = row.found.state != Shadow::Content::State::unwritten;
     if (row.token < 0 && !is_written) return 0;
     if (row.token >= 0 && !row.wrong) return row.token + 1;
@@ -182,7 +175,7 @@ class Buffer {
   }
 
   // Where the expected row was put, as this rank divides the memory.
-  void add_place(int source, const SimAllToAll::RowView& row, Json& out) const {
+  void add_place(int source, const RowView& row, Json& out) const {
     if (row.written_at == row.at) return;
     const std::int64_t landed = division_.row_at(payload_, row.written_at);
     // Of outputs a rank reads its own slots in every slice: only these are drawn.

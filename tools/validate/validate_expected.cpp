@@ -17,16 +17,13 @@ bool disagrees(const MirroredLayer& layer) {
 }
 
 std::optional<AllToAllError> misaligned(const AllToAllConfig& config, std::int64_t runtime_max) {
-  std::int64_t before = 0;
-  int payload = 0;
-  for (const std::int64_t bytes : config.payload_bytes_per_token) {
+  const RegionView regions = config.regions(runtime_max);
+  for (int p = 0; p < regions.num_payloads(); ++p) {
     std::int64_t width = 16;
-    while (bytes % width != 0) width /= 2;
-    const std::int64_t region = receive_region(config.layout(), config.ep_size, runtime_max, before);
-    if (region % width != 0)
-      return AllToAllError{.kind = AllToAllErrorKind::misaligned, .payload = payload, .own = region, .other = width};
-    before += bytes;
-    ++payload;
+    while (regions.bytes_per_token(p) % width != 0) width /= 2;
+    if (regions.region(p) % width != 0)
+      return AllToAllError{
+          .kind = AllToAllErrorKind::misaligned, .payload = p, .own = regions.region(p), .other = width};
   }
   return std::nullopt;
 }
@@ -113,18 +110,13 @@ std::string place_in_slice(const AllToAllConfig& config, std::int64_t runtime_ma
     return fmt::format("{}, rank {}, slot {}, byte {}", what, index / runtime_max, index % runtime_max,
                        (at_bytes - region) % pitch);
   };
-  std::int64_t before = 0;
-  for (std::size_t p = 0; p < config.payload_bytes_per_token.size(); ++p) {
-    const std::int64_t pitch = config.payload_bytes_per_token[p];
-    const std::int64_t region = receive_region(at, config.ep_size, runtime_max, before);
-    if (at_bytes < region + config.ep_size * runtime_max * pitch)
-      return row(fmt::format("payload {}", p), region, pitch);
-    before += pitch;
+  const RegionView regions = config.regions(runtime_max);
+  for (int p = 0; p < regions.num_payloads(); ++p) {
+    if (at_bytes < regions.region(p + 1))
+      return row(fmt::format("payload {}", p), regions.region(p), regions.bytes_per_token(p));
   }
-  const std::int64_t region = combine_region(at, config.ep_size, runtime_max, before);
-  const std::int64_t pitch = config.combine_bytes_per_token();
-  if (at_bytes >= region && at_bytes < region + config.ep_size * runtime_max * pitch)
-    return row("expert output", region, pitch);
+  if (at_bytes >= regions.combine_region() && at_bytes < regions.end())
+    return row("expert output", regions.combine_region(), config.combine_bytes_per_token());
   return "outside this rank's regions";
 }
 

@@ -18,6 +18,7 @@ DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.con
     const AllToAllConfig& config = layer.configs[static_cast<std::size_t>(writer)];
     const DispatchInput& input = layer.inputs[static_cast<std::size_t>(writer)];
     if (!has(layer.outcome.taking_part, writer)) continue;
+    const RegionView regions = config.regions(input.runtime_max_tokens_per_rank);
     std::array<std::int64_t, kMaxRanks> next = {};
     for (std::int64_t token = 0; token < input.local_num_tokens; ++token) {
       std::array<std::int32_t, kMaxTopK> targets;
@@ -27,18 +28,13 @@ DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.con
         const int slice = targets[static_cast<std::size_t>(j)];
         if (slice < 0 || has(layer.masked, slice)) continue;
         const std::int64_t slot = next[static_cast<std::size_t>(slice)]++;
-        std::int64_t before = 0;
         for (std::size_t p = 0; p < input.payloads.size(); ++p) {
           const std::int64_t bytes = config.payload_bytes_per_token[p];
-          const std::int64_t runtime_max = input.runtime_max_tokens_per_rank;
-          const std::int64_t begin = receive_region(config.layout(), ranks, runtime_max, before) +
-                                     receive_row(writer, slot, runtime_max) * bytes;
           by_slice_[static_cast<std::size_t>(slice)].push_back(
-              {begin,
+              {regions.row(static_cast<int>(p), writer, slot),
                input.payloads[p].subspan(static_cast<std::size_t>(token * bytes), static_cast<std::size_t>(bytes)),
                writer});
           longest_ = std::max(longest_, bytes);
-          before += bytes;
         }
       }
     }
