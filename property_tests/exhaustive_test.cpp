@@ -5,6 +5,7 @@
 
 #include "model/engines/sglang/generation.h"
 #include "property_tests/laws_alltoall.h"
+#include "property_tests/law_cases.h"
 #include "property_tests/run.h"
 
 namespace a2asim::props {
@@ -67,32 +68,9 @@ std::int64_t walk_routings(const AllToAllConfig& config) {
   return cases;
 }
 
-}  // namespace
+LAW_CASES("exhaustive: ", walk);
 
-TEST_CASE("exhaustive: agreement") { walk("agreement"); }
-TEST_CASE("exhaustive: exact fit") { walk("exact fit"); }
-TEST_CASE("exhaustive: no waste") { walk("no waste"); }
-TEST_CASE("exhaustive: idle ranks") { walk("idle ranks"); }
-TEST_CASE("exhaustive: permuted ranks") { walk("permuted ranks"); }
-TEST_CASE("exhaustive: permuted rows") { walk("permuted rows"); }
-TEST_CASE("exhaustive: shared decisions") { walk("shared decisions"); }
-TEST_CASE("exhaustive: sound check") { walk("sound check"); }
-TEST_CASE("exhaustive: static caps") { walk("static caps"); }
-TEST_CASE("exhaustive: oracle") { walk("oracle"); }
-TEST_CASE("exhaustive: no stale read") { walk("no stale read"); }
-TEST_CASE("exhaustive: fidelities") { walk("fidelities"); }
-TEST_CASE("exhaustive: verdicts") { walk("verdicts"); }
-TEST_CASE("exhaustive: digest") { walk("digest"); }
-TEST_CASE("exhaustive: blame") { walk("blame"); }
-TEST_CASE("exhaustive: causes") { walk("causes"); }
-TEST_CASE("exhaustive: faults") { walk("faults"); }
-TEST_CASE("exhaustive: conservation") { walk("conservation"); }
-TEST_CASE("exhaustive: unequal sizes") { walk("unequal sizes"); }
-TEST_CASE("exhaustive: renamed experts") { walk("renamed experts"); }
-TEST_CASE("exhaustive: graphs") { walk("graphs"); }
-TEST_CASE("exhaustive: judge") { walk("judge"); }
-TEST_CASE("exhaustive: missing ranks") { walk("missing ranks"); }
-TEST_CASE("exhaustive: texts") { walk("texts"); }
+}  // namespace
 
 TEST_CASE("exhaustive: every routing of the smallest worlds") {
   std::int64_t cases = walk_routings(small_config(2, 3, 2, 2));

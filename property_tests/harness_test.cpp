@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "model/engines/sglang/generation.h"
+#include "property_tests/law_cases.h"
 #include "property_tests/run.h"
 #include "sim/scenario/scenario_reader.h"
 #include "sim/scenario/scenario_writer.h"
@@ -31,6 +32,11 @@ std::int64_t count_starts(Shares& shares, std::string_view generation) {
 }
 
 }  // namespace
+
+TEST_CASE("every law has its cases") {
+  REQUIRE(laws().size() == std::size(kLawNames));
+  for (std::size_t at = 0; at < laws().size(); ++at) CHECK(laws()[at].name == kLawNames[at]);
+}
 
 TEST_CASE("generators: worlds are valid and idle and unequal and at edges as often as they should") {
   for (const Generation& generation : generations()) {

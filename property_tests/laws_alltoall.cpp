@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "sim/alltoall/judge.h"
 #include "sim/alltoall/sim_alltoall.h"
+#include "tests/oracle/oracle.h"
 
 namespace a2asim::props {
 
@@ -30,97 +30,21 @@ std::int64_t largest_count(const Round& round) {
   return largest;
 }
 
-// Ranges counted out one by one, not by the formula under test.
-int owner_of(std::int64_t expert, const AllToAllConfig& config) {
-  std::int64_t end = 0;
-  for (int rank = 0; rank < config.ep_size; ++rank) {
-    end += config.num_experts / config.ep_size + (rank < config.num_experts % config.ep_size ? 1 : 0);
-    if (expert < end) return rank;
-  }
-  return -1;
+std::vector<AllToAllConfig> for_all_ranks(const AllToAllConfig& config) {
+  return std::vector<AllToAllConfig>(static_cast<std::size_t>(config.ep_size), config);
 }
 
-// Tokens that `source` sends to `destination`, in slot order: each once, however many of its experts live there.
-std::vector<std::int64_t> sent(const AllToAllConfig& config, const Contents& source, int destination) {
-  std::vector<std::int64_t> tokens;
-  for (std::int64_t t = 0; t < source.batch.tokens(); ++t) {
-    for (int j = 0; j < config.top_k; ++j) {
-      if (owner_of(source.ids[static_cast<std::size_t>(t * config.top_k + j)], config) != destination) continue;
-      tokens.push_back(t);
-      break;
-    }
-  }
-  return tokens;
-}
-
-// What dispatch writes into `rank`'s slice, in the order of ranks: each row goes where its SENDER's R says.
-void write_rows(const AllToAllConfig& config, const Round& round, int rank,
-                const std::vector<std::int64_t>& runtime_max, Slice& slice) {
-  for (std::size_t source = 0; source < round.size(); ++source) {
-    const DispatchInput in = round[source].input(runtime_max[source]);
-    const std::vector<std::int64_t> tokens = sent(config, round[source], rank);
-    std::int64_t region = config.layout().payload_data;
-    for (std::size_t p = 0; p < config.payload_bytes_per_token.size(); ++p) {
-      const std::int64_t bytes = config.payload_bytes_per_token[p];
-      std::int64_t at = region + static_cast<std::int64_t>(source) * runtime_max[source] * bytes;
-      for (const std::int64_t token : tokens) {
-        std::memcpy(slice.data() + at, in.payloads[p].data() + token * bytes, static_cast<std::size_t>(bytes));
-        at += bytes;
-      }
-      region += config.ep_size * runtime_max[source] * bytes;
-    }
-  }
-}
-
-// What a slice must hold: the payload and combine regions of the round, written by plain loops over `slice`.
-class Expected {
- public:
-  Expected(const AllToAllConfig& config, const Round& round, int rank, std::int64_t runtime_max)
-      : config_(config), runtime_max_(runtime_max) {
-    regions_.push_back(config.layout().payload_data);
-    for (const std::int64_t bytes : config.payload_bytes_per_token)
-      regions_.push_back(regions_.back() + config.ep_size * runtime_max * bytes);
-    combine_ = regions_.back();
-    while (combine_ % 128 != 0) ++combine_;
-    for (int source = 0; source < config.ep_size; ++source)
-      tokens_.push_back(sent(config, round[static_cast<std::size_t>(source)], rank));
-  }
-
-  void sanitize(Slice& slice) const {
-    for (int source = 0; source < config_.ep_size; ++source)
-      for (std::size_t slot = of(source).size(); slot < static_cast<std::size_t>(runtime_max_); ++slot)
-        for (int k = 0; k < config_.top_k; ++k)
-          std::memcpy(row(slice, source, slot, 1) + 4 * k, &kInvalidId, sizeof kInvalidId);
-  }
-  // Which byte of the combine region a rank may write.
-  bool may_compute(std::int64_t at) const {
-    const std::int64_t index = (at - combine_) / config_.combine_bytes_per_token();
-    if (at < combine_ || index >= config_.ep_size * runtime_max_) return false;
-    return index % runtime_max_ < static_cast<std::int64_t>(of(static_cast<int>(index / runtime_max_)).size());
-  }
-  const std::vector<std::int64_t>& of(int source) const { return tokens_[static_cast<std::size_t>(source)]; }
-
- private:
-  std::byte* row(Slice& slice, int source, std::size_t slot, std::size_t payload) const {
-    const std::int64_t index = source * runtime_max_ + static_cast<std::int64_t>(slot);
-    return slice.data() + regions_[payload] + index * config_.payload_bytes_per_token[payload];
-  }
-
-  const AllToAllConfig& config_;
-  std::int64_t runtime_max_;
-  std::int64_t combine_ = 0;
-  std::vector<std::int64_t> regions_;
-  std::vector<std::vector<std::int64_t>> tokens_;
-};
-
+// The all-to-all under test and the oracle, whose calls a law makes too where it compares.
 struct Bench {
   std::unique_ptr<SimAllToAll> sim;
   std::vector<std::vector<std::byte>> outputs;
+  test::Oracle oracle;
 
-  explicit Bench(const AllToAllConfig& config) {
-    auto made = SimAllToAll::create(std::vector<AllToAllConfig>(static_cast<std::size_t>(config.ep_size), config), {});
+  explicit Bench(const AllToAllConfig& config) : oracle(for_all_ranks(config)) {
+    auto made = SimAllToAll::create(for_all_ranks(config), {});
     A2ASIM_INVARIANT(made.has_value(), "a drawn configuration is valid");
     sim = std::move(*made);
+    oracle.poison(std::byte{0xFF});
   }
   std::vector<DispatchInput> inputs(const Round& round, std::int64_t runtime_max) const {
     std::vector<DispatchInput> all;
@@ -138,54 +62,46 @@ struct Bench {
     for (const int rank : sim->local_ranks()) all.push_back(*sim->read_slice(rank));
     return all;
   }
+  // "" or the first difference to the oracle.
+  std::string compare_slices(std::string_view after) const {
+    for (const int rank : sim->local_ranks()) {
+      const std::string found = test::difference(*sim->read_slice(rank), oracle.slice(rank));
+      if (!found.empty()) return fmt::format("after {}: the slice of rank {}: {}", after, rank, found);
+    }
+    return "";
+  }
+  std::string compare_outputs() const {
+    for (const int rank : sim->local_ranks()) {
+      if (outputs[static_cast<std::size_t>(rank)] != oracle.output(rank))
+        return fmt::format("combine: rank {} has other outputs than the oracle", rank);
+    }
+    return "";
+  }
 };
 
-// The payload part: counters and flags before it are compared by number.
-std::string compare(const AllToAllConfig& config, const Slice& wanted, const Slice& found, int rank,
-                    std::string_view after) {
-  for (std::size_t at = static_cast<std::size_t>(config.layout().payload_data); at < wanted.size(); ++at)
-    if (wanted[at] != found[at])
-      return fmt::format("after {}: byte {} of rank {} is not what was sent", after, at, rank);
-  return "";
-}
-
-std::string judge_slices(const AllToAllConfig& config, const Round& round, std::int64_t runtime_max, Bench& bench) {
-  const std::vector<Slice> before = bench.slices();
-  if (auto ok = bench.sim->dispatch(bench.inputs(round, runtime_max)); !ok) return ok.error().message;
-  const std::vector<Slice> dispatched = bench.slices();
-  if (auto ok = bench.sim->sanitize(kInvalidId); !ok) return ok.error().message;
-  const std::vector<Slice> sanitized = bench.slices();
-  if (auto ok = bench.sim->experts(kPayloads); !ok) return ok.error().message;
-  const std::vector<Slice> computed = bench.slices();
-  for (int rank = 0; rank < config.ep_size; ++rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    const Expected expected(config, round, rank, runtime_max);
-    if (static_cast<std::int64_t>(before[at].size()) != config.workspace_bytes())
-      return "the workspace has another size";
+std::string judge_round(const AllToAllConfig& config, const Round& round, Bench& bench) {
+  const std::int64_t runtime_max = largest_count(round);
+  const std::vector<DispatchInput> inputs = bench.inputs(round, runtime_max);
+  for (int rank = 0; rank < config.ep_size; ++rank)
+    if (std::ssize(*bench.sim->read_slice(rank)) != config.workspace_bytes()) return "the workspace has another size";
+  if (auto ok = bench.sim->dispatch(inputs); !ok) return ok.error().message;
+  bench.oracle.dispatch(inputs);
+  if (std::string wrong = bench.compare_slices("dispatch"); !wrong.empty()) return wrong;
+  for (int rank = 0; rank < config.ep_size; ++rank)
     for (int source = 0; source < config.ep_size; ++source)
-      if (bench.sim->recv_counter(rank, source) != static_cast<std::int64_t>(expected.of(source).size()))
+      if (bench.sim->recv_counter(rank, source) != bench.oracle.received(rank, source))
         return fmt::format("rank {} counts {} rows of rank {}, not {}", rank, bench.sim->recv_counter(rank, source),
-                           source, expected.of(source).size());
-    Slice wanted = before[at];
-    write_rows(config, round, rank, std::vector<std::int64_t>(round.size(), runtime_max), wanted);
-    if (std::string wrong = compare(config, wanted, dispatched[at], rank, "dispatch"); !wrong.empty()) return wrong;
-    expected.sanitize(wanted);
-    if (std::string wrong = compare(config, wanted, sanitized[at], rank, "sanitize"); !wrong.empty()) return wrong;
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(wanted.size()); ++i)
-      if (expected.may_compute(i)) wanted[static_cast<std::size_t>(i)] = computed[at][static_cast<std::size_t>(i)];
-    if (std::string wrong = compare(config, wanted, computed[at], rank, "experts"); !wrong.empty()) return wrong;
-  }
-  return "";
-}
-
-std::string judge_combine(const AllToAllConfig& config, const Round& round, const Bench& bench) {
-  for (std::size_t rank = 0; rank < round.size(); ++rank) {
-    const auto wanted = reference_alltoall(config, round[rank].batch.tokens(), round[rank].ids,
-                                           round[rank].batch.weights(), round[rank].batch.payload(0));
-    if (!wanted) return wanted.error().message;
-    if (*wanted != bench.outputs[rank]) return fmt::format("combine: rank {} has other outputs than the oracle", rank);
-  }
-  return "";
+                           source, bench.oracle.received(rank, source));
+  if (auto ok = bench.sim->sanitize(kInvalidId); !ok) return ok.error().message;
+  bench.oracle.sanitize(kInvalidId);
+  if (std::string wrong = bench.compare_slices("sanitize"); !wrong.empty()) return wrong;
+  if (auto ok = bench.sim->experts(kPayloads); !ok) return ok.error().message;
+  bench.oracle.experts(kPayloads);
+  if (std::string wrong = bench.compare_slices("experts"); !wrong.empty()) return wrong;
+  const std::vector<std::int64_t> all(round.size(), runtime_max);
+  if (auto ok = bench.sim->combine(all, bench.outputs); !ok) return ok.error().message;
+  bench.oracle.combine(all);
+  return bench.compare_outputs();
 }
 
 AllToAllConfig config_of(const Scenario& world) {
@@ -247,9 +163,9 @@ std::vector<std::int32_t> turned_within_ranks(const AllToAllConfig& config) {
   std::vector<std::int32_t> renamed;
   std::int64_t first = 0;
   for (std::int64_t e = 0; e < config.num_experts; ++e) {
-    const int rank = owner_of(e, config);
-    if (e > 0 && rank != owner_of(e - 1, config)) first = e;
-    const bool last = e + 1 == config.num_experts || owner_of(e + 1, config) != rank;
+    const int rank = test::owner_of(e, config);
+    if (e > 0 && rank != test::owner_of(e - 1, config)) first = e;
+    const bool last = e + 1 == config.num_experts || test::owner_of(e + 1, config) != rank;
     renamed.push_back(static_cast<std::int32_t>(last ? first : e + 1));
   }
   return renamed;
@@ -270,7 +186,7 @@ std::vector<std::size_t> turned_ranks(const AllToAllConfig& config, std::int64_t
 std::vector<std::int32_t> moved_with_ranks(const AllToAllConfig& config, const std::vector<std::size_t>& places) {
   std::vector<std::vector<std::int32_t>> owned(places.size());
   for (std::int32_t e = 0; e < config.num_experts; ++e)
-    owned[static_cast<std::size_t>(owner_of(e, config))].push_back(e);
+    owned[static_cast<std::size_t>(test::owner_of(e, config))].push_back(e);
   std::vector<std::int32_t> renamed;
   for (std::size_t rank = 0; rank < places.size(); ++rank)
     renamed.insert(renamed.end(), owned[places[rank]].begin(), owned[places[rank]].end());
@@ -287,7 +203,8 @@ std::string moves_along(const Scenario& world, const AllToAllConfig& config, con
   for (const Round& round : rounds_of(world, config)) {
     const std::int64_t runtime_max = largest_count(round);
     if (auto ok = before.run(round, runtime_max); !ok) return ok.error().message;
-    if (std::string wrong = judge_combine(config, round, before); !wrong.empty()) return "as a network: " + wrong;
+    before.oracle.round(before.inputs(round, runtime_max), kInvalidId, kPayloads);
+    if (std::string wrong = before.compare_outputs(); !wrong.empty()) return "as a network: " + wrong;
     Round moved = round;
     for (std::size_t rank = 0; rank < round.size(); ++rank) {
       Contents& own = moved[places[rank]] = round[rank];
@@ -311,12 +228,7 @@ std::string moves_along(const Scenario& world, const AllToAllConfig& config, con
 std::string judge_rounds(const AllToAllConfig& config, const std::vector<Round>& rounds) {
   Bench bench(config);
   for (std::size_t i = 0; i < rounds.size(); ++i) {
-    const std::int64_t runtime_max = largest_count(rounds[i]);
-    std::string wrong = judge_slices(config, rounds[i], runtime_max, bench);
-    if (!wrong.empty()) return fmt::format("round {}: {}", i, wrong);
-    const std::vector<std::int64_t> all(rounds[i].size(), runtime_max);
-    if (auto ok = bench.sim->combine(all, bench.outputs); !ok) return ok.error().message;
-    wrong = judge_combine(config, rounds[i], bench);
+    const std::string wrong = judge_round(config, rounds[i], bench);
     if (!wrong.empty()) return fmt::format("round {}: {}", i, wrong);
     if (!bench.sim->guards_intact()) return "a write beside a slice";
   }
@@ -341,17 +253,11 @@ std::string unequal_sizes_go_where_the_sender_says(const Scenario& world, Trial&
       runtime_max.push_back(std::max<std::int64_t>(own.batch.tokens() + random.between(0, 3), 1));
       inputs.push_back(own.input(runtime_max.back()));
     }
-    std::vector<Slice> wanted = bench.slices();
     if (auto ok = bench.sim->dispatch(inputs); !ok) return ok.error().message;
-    const std::vector<Slice> found = bench.slices();
-    for (int rank = 0; rank < config.ep_size; ++rank) {
-      Slice& own = wanted[static_cast<std::size_t>(rank)];
-      write_rows(config, round, rank, runtime_max, own);
-      if (std::string wrong = compare(config, own, found[static_cast<std::size_t>(rank)], rank, "dispatch");
-          !wrong.empty())
-        return wrong;
-    }
+    bench.oracle.dispatch(inputs);
+    if (std::string wrong = bench.compare_slices("dispatch"); !wrong.empty()) return wrong;
     if (auto ok = bench.sim->combine(runtime_max, bench.outputs); !ok) return ok.error().message;
+    bench.oracle.combine(runtime_max);
   }
   return "";
 }

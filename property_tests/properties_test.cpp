@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "model/engines/sglang/generation.h"
+#include "property_tests/law_cases.h"
 #include "property_tests/run.h"
 
 namespace a2asim::props {
@@ -67,31 +68,8 @@ void judge_all(std::string_view name) {
   check_marks(own, marks);
 }
 
-}  // namespace
+LAW_CASES("random: ", judge_all);
 
-TEST_CASE("random: agreement") { judge_all("agreement"); }
-TEST_CASE("random: exact fit") { judge_all("exact fit"); }
-TEST_CASE("random: no waste") { judge_all("no waste"); }
-TEST_CASE("random: idle ranks") { judge_all("idle ranks"); }
-TEST_CASE("random: permuted ranks") { judge_all("permuted ranks"); }
-TEST_CASE("random: permuted rows") { judge_all("permuted rows"); }
-TEST_CASE("random: shared decisions") { judge_all("shared decisions"); }
-TEST_CASE("random: sound check") { judge_all("sound check"); }
-TEST_CASE("random: static caps") { judge_all("static caps"); }
-TEST_CASE("random: oracle") { judge_all("oracle"); }
-TEST_CASE("random: no stale read") { judge_all("no stale read"); }
-TEST_CASE("random: fidelities") { judge_all("fidelities"); }
-TEST_CASE("random: verdicts") { judge_all("verdicts"); }
-TEST_CASE("random: digest") { judge_all("digest"); }
-TEST_CASE("random: blame") { judge_all("blame"); }
-TEST_CASE("random: causes") { judge_all("causes"); }
-TEST_CASE("random: faults") { judge_all("faults"); }
-TEST_CASE("random: conservation") { judge_all("conservation"); }
-TEST_CASE("random: unequal sizes") { judge_all("unequal sizes"); }
-TEST_CASE("random: renamed experts") { judge_all("renamed experts"); }
-TEST_CASE("random: graphs") { judge_all("graphs"); }
-TEST_CASE("random: judge") { judge_all("judge"); }
-TEST_CASE("random: missing ranks") { judge_all("missing ranks"); }
-TEST_CASE("random: texts") { judge_all("texts"); }
+}  // namespace
 
 }  // namespace a2asim::props

@@ -4,15 +4,12 @@
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 
 #include "model/alltoall/experts.h"
 #include "model/alltoall/number_types.h"
 #include "model/base/random.h"
-#include "model/alltoall/reduction.h"
-#include "model/alltoall/routing.h"
 
 namespace a2asim {
 namespace {
@@ -26,71 +23,6 @@ template <class Scalar>
 void scale_row(std::int64_t expert, std::span<const Scalar> x, std::span<Scalar> y) {
   const auto scale = static_cast<Scalar>(closed_form_scale(static_cast<std::int32_t>(expert)));
   for (std::size_t i = 0; i < x.size(); ++i) y[i] = scale * x[i];
-}
-
-// Every reduction shape by the number of rows, from the same text as the kernels.
-template <int kTopK>
-float sum_shape(const float* rows) {
-  return sum_in_combine_shape<kTopK>([rows](int i) { return rows[i]; });
-}
-
-float sum_rows(int top_k, const float* rows) {
-  switch (top_k) {
-    case 2:
-      return sum_shape<2>(rows);
-    case 4:
-      return sum_shape<4>(rows);
-    case 6:
-      return sum_shape<6>(rows);
-    case 8:
-      return sum_shape<8>(rows);
-    case 10:
-      return sum_shape<10>(rows);
-    case 16:
-      return sum_shape<16>(rows);
-    case 22:
-      return sum_shape<22>(rows);
-    default:
-      break;
-  }
-  float sum = rows[0];
-  for (int i = 1; i < top_k; ++i) sum += rows[i];
-  return sum;
-}
-
-// One element of one token: partials per destination, rounded to Number, then combined.
-template <class Number>
-typename Number::Storage combine_element(const AllToAllConfig& config, const std::int32_t* ids, const float* weights,
-                                         const std::int32_t* targets, float x) {
-  std::array<float, kMaxTopK> rows = {};
-  for (int j = 0; j < config.top_k; ++j) {
-    if (targets[j] < 0) continue;
-    float partial = 0.0F;
-    for (int i = 0; i < config.top_k; ++i) {
-      if (target_rank(ids[i], config.num_experts, config.ep_size) != targets[j]) continue;
-      partial = closed_form_accumulate(partial, closed_form_factor(weights[i], ids[i]), x);
-    }
-    rows[static_cast<std::size_t>(j)] = Number::load(Number::store(partial));
-  }
-  return Number::store(sum_rows(config.top_k, rows.data()));
-}
-
-template <class Number>
-void combine_all(const AllToAllConfig& config, std::int64_t tokens, const std::int32_t* ids, const float* weights,
-                 const std::byte* hidden, std::byte* output) {
-  using Storage = typename Number::Storage;
-  std::array<std::int32_t, kMaxTopK> targets = {};
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    const std::int32_t* row_ids = ids + t * config.top_k;
-    distinct_targets(row_ids, config.top_k, config.num_experts, config.ep_size, targets.data());
-    for (std::int64_t i = t * config.hidden_size; i < (t + 1) * config.hidden_size; ++i) {
-      const std::size_t at = static_cast<std::size_t>(i) * sizeof(Storage);
-      Storage bits;
-      std::memcpy(&bits, hidden + at, sizeof bits);
-      bits = combine_element<Number>(config, row_ids, weights + t * config.top_k, targets.data(), Number::load(bits));
-      std::memcpy(output + at, &bits, sizeof bits);
-    }
-  }
 }
 
 }  // namespace
@@ -157,27 +89,6 @@ Result<ReferenceResult> reference_moe(const ReferenceInput& in, const ExpertNetw
     }
   }
   return result;
-}
-
-Result<std::vector<std::byte>> reference_alltoall(const AllToAllConfig& config, std::int64_t tokens,
-                                                  std::span<const std::int32_t> expert_ids,
-                                                  std::span<const float> weights, std::span<const std::byte> hidden) {
-  if (auto ok = validate(config); !ok) return tl::unexpected(ok.error());
-  const std::int64_t bytes = tokens * config.combine_bytes_per_token();
-  if (auto ok = expect_size("expert ids", expert_ids.size(), tokens * config.top_k); !ok)
-    return tl::unexpected(ok.error());
-  if (auto ok = expect_size("weights", weights.size(), tokens * config.top_k); !ok) return tl::unexpected(ok.error());
-  if (auto ok = expect_size("hidden bytes", hidden.size(), bytes); !ok) return tl::unexpected(ok.error());
-  const bool in_range = std::all_of(expert_ids.begin(), expert_ids.end(),
-                                    [&](std::int32_t id) { return id >= 0 && id < config.num_experts; });
-  if (!in_range) return fail(ErrorKind::bad_input, "reference: an expert id is outside [0, num_experts)");
-
-  std::vector<std::byte> output(hidden.size());
-  const bool known = with_number_type(config.combine_type, [&]<class Number>(Number) {
-    combine_all<Number>(config, tokens, expert_ids.data(), weights.data(), hidden.data(), output.data());
-  });
-  if (!known) return fail(ErrorKind::bad_input, "reference: opaque bytes cannot be combined; give a float type");
-  return output;
 }
 
 Result<std::vector<double>> decode(DataType type, std::span<const std::byte> bytes) {

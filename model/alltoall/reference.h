@@ -73,13 +73,6 @@ struct ReferenceResult {
 // bad_input if a span's size does not fit the shape.
 Result<ReferenceResult> reference_moe(const ReferenceInput& input, const ExpertNetwork& experts);
 
-// What the all-to-all must give bit for bit with closed-form experts and agreeing ranks: partial sums per destination
-// rank in top-k order, rounded to combine_type, then the reduction shape of combine (model/alltoall/reduction.h). hidden:
-// [tokens, hidden_size] of config.combine_type. Returns [tokens, hidden_size] of combine_type.
-Result<std::vector<std::byte>> reference_alltoall(const AllToAllConfig& config, std::int64_t tokens,
-                                                  std::span<const std::int32_t> expert_ids,
-                                                  std::span<const float> weights, std::span<const std::byte> hidden);
-
 // [count] numbers of a type as float64; bad_input for opaque bytes.
 Result<std::vector<double>> decode(DataType type, std::span<const std::byte> bytes);
 

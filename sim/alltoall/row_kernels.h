@@ -1,8 +1,7 @@
 // The inner loops of numeric fidelity: gather rows, run closed-form experts on a row, sum a token's rows.
 //
-// Rows are contiguous; loops are written so that compilers vectorise them, and compiled for several instruction sets that
-// give the same bits. Addresses need the alignment of the element
-// type only where it says so.
+// Rows are contiguous; loops are written so that compilers vectorise them, and compiled for several instruction sets
+// that give the same bits. Addresses need the alignment of the element type only where it says so.
 #pragma once
 
 #include <cstddef>

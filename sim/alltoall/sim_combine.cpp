@@ -62,7 +62,8 @@ std::array<std::uint64_t, kMaxRanks> SimAllToAll::doubtful_slices(std::span<cons
     std::size_t hint = 0;
     for (int r = 0; r < ep_size_; ++r) {
       if (!takes_part(r)) continue;
-      const bool is_right = shadow_of(d).holds(inspector_.returned_rows(r, d, runtime_max[static_cast<std::size_t>(r)]).run, hint);
+      const RowRead read = inspector_.returned_rows(r, d, runtime_max[static_cast<std::size_t>(r)]);
+      const bool is_right = shadow_of(d).holds(read.run, hint);
       doubtful[static_cast<std::size_t>(r)] |= static_cast<std::uint64_t>(!is_right) << d;
     }
   }

@@ -4,14 +4,12 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/conformance/backend.h"
-#include "tests/conformance/expectation.h"
+#include "tests/conformance/round.h"
 
 namespace a2asim::conformance {
 namespace {
 
 const ExpertPayloads kPayloads{0, 2};
-using Outputs = std::vector<std::vector<std::byte>>;
 
 AllToAllConfig config_of(int ep_size, std::int64_t max_num_tokens, std::int64_t hidden, int top_k,
                          std::int64_t num_experts) {
@@ -33,23 +31,11 @@ std::vector<TokenBatch> draw(const std::vector<AllToAllConfig>& configs, const s
   return batches;
 }
 
-void run_round(AllToAll& all_to_all, const std::vector<AllToAllConfig>& configs, const std::vector<TokenBatch>& batches,
-               std::int64_t runtime_max) {
-  const std::int32_t invalid_id = -1;
-  Outputs outputs;
-  REQUIRE(all_to_all.dispatch(inputs_of(batches, runtime_max)).has_value());
-  REQUIRE(all_to_all.sanitize(invalid_id).has_value());
-  check_received(all_to_all, configs, batches, runtime_max, &invalid_id);
-  REQUIRE(all_to_all.experts(kPayloads).has_value());
-  REQUIRE(all_to_all.combine(std::vector<std::int64_t>(configs.size(), runtime_max), outputs).has_value());
-  check_outputs(configs, batches, kPayloads, outputs);
-}
-
 }  // namespace
 
 CONFORMANCE_TEST("unequal and zero tokens, several rounds") {
   const std::vector<AllToAllConfig> configs(8, config_of(8, 128, 64, 8, 256));
-  const auto all_to_all = make(backend, configs);
+  Pair pair(backend, configs);
   Random random(1);
   const std::vector<std::vector<std::int64_t>> rounds = {{0, 128, 7, 64, 1, 100, 33, 128},
                                                          {3, 0, 0, 0, 0, 0, 0, 0},
@@ -58,8 +44,8 @@ CONFORMANCE_TEST("unequal and zero tokens, several rounds") {
                                                          {128, 128, 128, 128, 128, 128, 128, 128}};
   for (const auto& tokens : rounds) {
     const std::int64_t largest = *std::max_element(tokens.begin(), tokens.end());
-    run_round(*all_to_all, configs, draw(configs, tokens, RoutingPattern::distinct, random),
-              std::max<std::int64_t>(1, largest));
+    pair.round(draw(configs, tokens, RoutingPattern::distinct, random), std::max<std::int64_t>(1, largest), -1,
+               &kPayloads);
   }
 }
 
@@ -68,36 +54,33 @@ CONFORMANCE_TEST("a workspace that just fits, every token to one rank") {
     CAPTURE(ep_size);
     const std::vector<AllToAllConfig> configs(static_cast<std::size_t>(ep_size),
                                               config_of(ep_size, 5, 24, 2, 2 * ep_size + 1));
-    const auto all_to_all = make(backend, configs);
+    Pair pair(backend, configs);
     Random random(2);
     const std::vector<std::int64_t> tokens(configs.size(), 5);
-    run_round(*all_to_all, configs, draw(configs, tokens, RoutingPattern::one_rank, random), 5);
+    pair.round(draw(configs, tokens, RoutingPattern::one_rank, random), 5, -1, &kPayloads);
   }
 }
 
 CONFORMANCE_TEST("more than 132 tokens in all") {
   const std::vector<AllToAllConfig> configs(8, config_of(8, 256, 256, 8, 256));
-  const auto all_to_all = make(backend, configs);
+  Pair pair(backend, configs);
   Random random(3);
   const std::vector<std::int64_t> tokens(8, 200);
-  run_round(*all_to_all, configs, draw(configs, tokens, RoutingPattern::distinct, random), 256);
+  pair.round(draw(configs, tokens, RoutingPattern::distinct, random), 256, -1, &kPayloads);
 }
 
 CONFORMANCE_TEST("replay of a capture equals the eager run") {
   const std::vector<AllToAllConfig> configs(4, config_of(4, 16, 64, 4, 10));
-  const auto all_to_all = make(backend, configs);
+  Pair pair(backend, configs);
   Random random(4);
   const std::vector<std::int64_t> bucket(4, 16);
   const auto graph =
-      all_to_all->capture(inputs_of(draw(configs, bucket, RoutingPattern::distinct, random), 16), -1, kPayloads);
+      pair.backend().capture(inputs_of(draw(configs, bucket, RoutingPattern::distinct, random), 16), -1, kPayloads);
   REQUIRE(graph.has_value());
   for (int round = 0; round < 3; ++round) {
     const std::vector<TokenBatch> batches = draw(configs, bucket, RoutingPattern::distinct, random);
-    Outputs outputs;
-    const std::vector<GraphId> graphs(4, *graph);
-    REQUIRE(all_to_all->replay(graphs, inputs_of(batches, 1), outputs).has_value());
-    check_outputs(configs, batches, kPayloads, outputs);
-    run_round(*all_to_all, configs, batches, 16);
+    pair.replay(*graph, batches, 16, kPayloads);
+    pair.round(batches, 16, -1, &kPayloads);
   }
 }
 

@@ -3,8 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/conformance/backend.h"
-#include "tests/conformance/expectation.h"
+#include "tests/conformance/round.h"
 
 namespace a2asim::conformance {
 namespace {
@@ -42,18 +41,14 @@ void check_dispatch(const Backend& backend, const Shape& shape, std::int32_t inv
   CAPTURE(shape.tokens);
   CAPTURE(config.top_k);
   const std::vector<AllToAllConfig> configs(static_cast<std::size_t>(shape.ep_size), config);
-  const auto all_to_all = make(backend, configs);
+  Pair pair(backend, configs);
   Random random(kSeed);
   for (int round = 0; round < 2; ++round) {
     std::vector<TokenBatch> batches;
     for (const AllToAllConfig& one : configs) {
       batches.emplace_back(one, ExpertPayloads{-1, -1}, shape.tokens, RoutingPattern::with_repeats, random);
     }
-    REQUIRE(all_to_all->dispatch(inputs_of(batches, shape.tokens)).has_value());
-    if (shape.expert_id_payload >= 0) REQUIRE(all_to_all->sanitize(invalid_id).has_value());
-    check_received(*all_to_all, configs, batches, shape.tokens, shape.expert_id_payload >= 0 ? &invalid_id : nullptr);
-    std::vector<std::vector<std::byte>> outputs;
-    REQUIRE(all_to_all->combine(std::vector<std::int64_t>(configs.size(), shape.tokens), outputs).has_value());
+    pair.round(batches, shape.tokens, invalid_id, nullptr);
   }
 }
 
@@ -82,18 +77,13 @@ void check_combine(const Backend& backend, const CombineShape& shape, DataType t
   const ExpertPayloads payloads{1, 2};
   CAPTURE(config.top_k);
   const std::vector<AllToAllConfig> configs(static_cast<std::size_t>(shape.ep_size), config);
-  const auto all_to_all = make(backend, configs);
+  Pair pair(backend, configs);
   Random random(kSeed);
   std::vector<TokenBatch> batches;
   for (const AllToAllConfig& one : configs) {
     batches.emplace_back(one, payloads, shape.tokens, RoutingPattern::distinct, random);
   }
-  std::vector<std::vector<std::byte>> outputs;
-  REQUIRE(all_to_all->dispatch(inputs_of(batches, shape.tokens)).has_value());
-  REQUIRE(all_to_all->sanitize(-1).has_value());
-  REQUIRE(all_to_all->experts(payloads).has_value());
-  REQUIRE(all_to_all->combine(std::vector<std::int64_t>(configs.size(), shape.tokens), outputs).has_value());
-  check_outputs(configs, batches, payloads, outputs);
+  pair.round(batches, shape.tokens, -1, &payloads);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Drawing inputs, running a round on the GPU and on the host reference, and comparing every byte.
+// Drawing inputs, running a round on the GPU and on the oracle, and comparing every byte.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -9,7 +9,7 @@
 
 #include "gpu/cuda_alltoall.h"
 #include "gpu/replicated_alltoall.h"
-#include "host_reference.h"
+#include "tests/oracle/oracle.h"
 #include "model/base/random.h"
 #include "tests/main/skip.h"
 
@@ -81,18 +81,6 @@ inline AllToAllConfig usual_config(int ep_size, int top_k, std::int64_t experts,
   return config;
 }
 
-// First difference of two byte arrays, as text; empty if there is none.
-inline std::string difference(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
-  if (a.size() != b.size()) return "sizes " + std::to_string(a.size()) + " and " + std::to_string(b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] != b[i]) {
-      return "byte " + std::to_string(i) + " of " + std::to_string(a.size()) + ": " +
-             std::to_string(static_cast<int>(a[i])) + ", expected " + std::to_string(static_cast<int>(b[i]));
-    }
-  }
-  return "";
-}
-
 // The same calls on the GPU and on the reference.
 class World {
  public:
@@ -109,7 +97,7 @@ class World {
   }
 
   AllToAll& device() { return *device_; }
-  HostReference& reference() { return reference_; }
+  Oracle& reference() { return reference_; }
   const AllToAllConfig& config(std::size_t rank) const { return configs_[rank]; }
 
   void poison(std::byte value) {
@@ -176,7 +164,7 @@ class World {
   }
 
   std::vector<AllToAllConfig> configs_;
-  HostReference reference_;
+  Oracle reference_;
   std::unique_ptr<AllToAll> device_;
 };
 
