@@ -5,6 +5,7 @@
 
 #include "model/alltoall/number_types.h"
 #include "model/alltoall/routing.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim {
 namespace {
@@ -19,6 +20,7 @@ std::int32_t draw_expert(const AllToAllConfig& config, RoutingPattern routing, R
 
 // A router's experts are distinct; where there are too few, repeats it is.
 void draw_token(const AllToAllConfig& config, RoutingPattern routing, Random& random, std::int32_t* ids) {
+  A2ASIM_INVARIANT(ids != nullptr && config.top_k >= 1, "a token has positions for ids");
   const bool distinct = routing == RoutingPattern::distinct && config.num_experts >= config.top_k;
   for (int j = 0; j < config.top_k; ++j) {
     do {
@@ -34,6 +36,7 @@ std::vector<std::byte> bytes_of(const std::vector<T>& values) {
 }
 
 std::vector<std::byte> draw_bytes(std::int64_t count, Random& random) {
+  A2ASIM_INVARIANT(count >= 0, "bytes are counted");
   std::vector<std::byte> bytes(static_cast<std::size_t>(count));
   std::uint64_t word = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -44,6 +47,7 @@ std::vector<std::byte> draw_bytes(std::int64_t count, Random& random) {
 }
 
 std::vector<std::byte> draw_hidden(DataType type, std::int64_t bytes, Random& random) {
+  A2ASIM_INVARIANT(bytes >= 0, "bytes are counted");
   std::vector<std::byte> hidden(static_cast<std::size_t>(bytes));
   with_number_type(type, [&]<class Number>(Number) {
     for (std::size_t at = 0; at + sizeof(typename Number::Storage) <= hidden.size();
@@ -60,6 +64,7 @@ std::vector<std::byte> draw_hidden(DataType type, std::int64_t bytes, Random& ra
 TokenBatch::TokenBatch(const AllToAllConfig& config, const ExpertPayloads& payloads, std::int64_t tokens,
                      RoutingPattern routing, Random& random)
     : tokens_(tokens), expert_ids_(static_cast<std::size_t>(tokens * config.top_k)), weights_(expert_ids_.size()) {
+  A2ASIM_INVARIANT(tokens >= 0 && config.num_experts >= 1, "a batch has a size and experts to choose");
   for (std::int64_t t = 0; t < tokens; ++t) draw_token(config, routing, random, expert_ids_.data() + t * config.top_k);
   for (float& weight : weights_) weight = 1.0F / static_cast<float>(1U << random.below(3));
   for (int p = 0; p < static_cast<int>(config.payload_bytes_per_token.size()); ++p) {
@@ -77,6 +82,7 @@ TokenBatch::TokenBatch(const AllToAllConfig& config, const ExpertPayloads& paylo
 }
 
 DispatchInput TokenBatch::input(std::int64_t runtime_max_tokens_per_rank) const {
+  A2ASIM_INVARIANT(std::ssize(expert_ids_) % std::max<std::int64_t>(tokens_, 1) == 0, "every token has top_k ids");
   DispatchInput input{runtime_max_tokens_per_rank, tokens_, expert_ids_, {}};
   input.payloads.assign(payloads_.begin(), payloads_.end());
   return input;
@@ -84,6 +90,7 @@ DispatchInput TokenBatch::input(std::int64_t runtime_max_tokens_per_rank) const 
 
 Result<ReferenceResult> TokenBatch::reference(const AllToAllConfig& config, const ExpertPayloads& payloads,
                                              const ExpertNetwork& experts) const {
+  A2ASIM_INVARIANT(payloads.hidden_payload >= 0 && payloads.hidden_payload < std::ssize(payloads_), "hidden states are there");
   const auto hidden = decode(config.combine_type, payload(payloads.hidden_payload));
   if (!hidden) return tl::unexpected(hidden.error());
   return reference_moe({tokens_, config.top_k, config.num_experts, config.hidden_size, expert_ids_, weights_, *hidden},

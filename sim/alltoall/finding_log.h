@@ -8,17 +8,23 @@
 #include <utility>
 #include <vector>
 
+#include "model/base/check_invariant.h"
 #include "model/step/finding.h"
 
 namespace a2asim {
 
 class FindingLog {
  public:
-  explicit FindingLog(std::int64_t limit_per_kind) : limit_(limit_per_kind) {}
+  explicit FindingLog(std::int64_t limit_per_kind) : limit_(limit_per_kind) {
+    A2ASIM_INVARIANT(limit_per_kind >= 0, "a limit is a number of findings");
+  }
 
   // Counts one; true if it will be kept, so that the caller can save itself from building it.
   bool count(FindingKind kind) { return counts_[static_cast<std::size_t>(kind)]++ < limit_; }
-  void add_count(FindingKind kind, std::int64_t count) { counts_[static_cast<std::size_t>(kind)] += count; }
+  void add_count(FindingKind kind, std::int64_t count) {
+    A2ASIM_INVARIANT(count >= 0, "findings are only added");
+    counts_[static_cast<std::size_t>(kind)] += count;
+  }
   void keep(Finding finding) { findings_.push_back(std::move(finding)); }
   void add(Finding finding) {
     if (count(finding.kind)) keep(std::move(finding));

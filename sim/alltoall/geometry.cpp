@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "model/alltoall/workspace.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim {
 
 GeometryVerdict check_geometry(std::span<const RankGeometry> ranks, std::uint64_t taking_part) {
+  A2ASIM_INVARIANT(ranks.size() <= static_cast<std::size_t>(kMaxRanks), "a mask has a bit a rank");
   GeometryVerdict verdict;
   const auto ep_size = static_cast<std::int64_t>(ranks.size());
   const RankGeometry* first = nullptr;

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "model/base/check_invariant.h"
+
 namespace a2asim {
 
 Result<std::int64_t> judge_output(DataType type, std::span<const std::byte> output, const ReferenceResult& reference,
@@ -12,6 +14,7 @@ Result<std::int64_t> judge_output(DataType type, std::span<const std::byte> outp
   const auto values = decode(type, output);
   if (!values) return tl::unexpected(values.error());
   const auto hidden = static_cast<std::size_t>(hidden_size);
+  A2ASIM_INVARIANT(reference.output.size() == reference.magnitude.size(), "every output of the oracle has a magnitude");
   if (hidden_size < 1 || values->size() != reference.output.size() || values->size() % hidden != 0) {
     return fail(ErrorKind::bad_input, fmt::format("judge: {} output elements against {} of the oracle, rows of {}",
                                                   values->size(), reference.output.size(), hidden_size));

@@ -8,6 +8,7 @@ namespace a2asim {
 
 RowRead RowInspector::received_rows(int rank, int source, int payload) const {
   const RowsOfRank& own = rank_at(rank);
+  A2ASIM_INVARIANT(payload >= 0 && payload < own.regions.num_payloads(), "the reader has this payload");
   const std::int64_t count = std::min<std::int64_t>(own.recv_counters[source], own.runtime_max);
   const bool same_payloads = payload < rank_at(source).regions.num_payloads();
   return {Operation::experts,
@@ -20,6 +21,7 @@ RowRead RowInspector::received_rows(int rank, int source, int payload) const {
 }
 
 RowRead RowInspector::returned_rows(int rank, int from, std::int64_t combine_runtime_max) const {
+  A2ASIM_INVARIANT(combine_runtime_max >= 0, "combine was called with a size");
   const RowsOfRank& own = rank_at(rank);
   return {Operation::combine,
           rank,
@@ -50,6 +52,7 @@ std::optional<WrongRow> RowInspector::wrong_row(const RowRead& read, std::int64_
 }
 
 RowView RowInspector::view(const RowRead& read, std::int64_t slot) const {
+  A2ASIM_INVARIANT(slot >= 0 && read.run.pitch_bytes > 0, "a picture shows a row");
   RowView row;
   row.at = read.run.begin + slot * read.run.pitch_bytes;
   row.found = shadow_of(read.slice).read(row.at, row.at + read.run.pitch_bytes);
@@ -66,6 +69,7 @@ RowView RowInspector::view(const RowRead& read, std::int64_t slot) const {
 // The shadow keeps the winner of a race only; the others follow from where everybody's rows of this round begin.
 std::optional<RowTag> RowInspector::lost_row(const RowRead& read, std::int64_t begin,
                                              const Shadow::Content& content) const {
+  A2ASIM_INVARIANT(read.run.record != Shadow::kNone, "rows are expected of ranks that take part");
   const SentRecords::Sent& now = records_->sent(read.run.record);
   if (!content.race || content.tag.round != now.round) return std::nullopt;
   const std::int64_t end = begin + read.run.pitch_bytes;

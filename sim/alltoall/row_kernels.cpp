@@ -53,6 +53,7 @@ void gather_fixed(std::byte* __restrict destination, const std::byte* __restrict
 // One result on every processor: the kernels only differ in how many elements an instruction takes, and nothing is
 // contracted (-ffp-contract=off).
 namespace baseline {
+#include "model/base/check_invariant.h"
 #include "sim/alltoall/row_kernels.inc"
 }
 
@@ -95,6 +96,7 @@ InstructionSet widest() {
 
 void gather_rows(std::byte* destination, const std::byte* source, const std::int32_t* tokens, std::int64_t count,
                  std::int64_t row_bytes) {
+  A2ASIM_INVARIANT(count >= 0 && row_bytes > 0, "rows have a number and a size");
   switch (row_bytes) {
     case 4:
       return gather_fixed<4>(destination, source, tokens, count);
@@ -127,6 +129,7 @@ bool runs_here([[maybe_unused]] InstructionSet set) {
 }
 
 RowKernels row_kernels(DataType type, int top_k, [[maybe_unused]] InstructionSet set) {
+  A2ASIM_INVARIANT(runs_here(set) && top_k >= 1, "kernels are asked for that run here");
 #if defined(A2ASIM_HAS_WIDE_KERNELS)
   if (set == InstructionSet::avx2) return avx2::row_kernels(type, top_k);
   if (set == InstructionSet::avx512) return avx512::row_kernels(type, top_k);

@@ -15,16 +15,19 @@ SentRecords::Id SentRecords::open(const Sent& sent) {
   free_.pop_back();
   Record& record = at(id);
   record.sent = sent;
+  A2ASIM_INVARIANT(record.held == 0, "a record that is handed out is free");
   record.held = ep_size_;
   for (Destination& destination : record.to) destination.references = 1;
   return id;
 }
 
 void SentRecords::close(Id id) {
+  A2ASIM_INVARIANT(id >= 0 && id < std::ssize(records_), "a record that is closed was opened");
   for (std::size_t d = 0; d < ep_size_; ++d) release(id, static_cast<int>(d));
 }
 
 void SentRecords::set_tokens(Id id, int destination, std::span<const std::int32_t> by_slot) {
+  A2ASIM_INVARIANT(destination >= 0 && destination < static_cast<int>(ep_size_), "tokens go to a rank");
   if (by_slot.empty()) return;
   std::vector<std::int32_t>& tokens = at(id).to[static_cast<std::size_t>(destination)].tokens;
   if (!spare_.empty()) {
@@ -77,6 +80,7 @@ void Shadow::push(const Piece& piece) {
 
 // Puts `run` over the old pieces from `next` on, which begin at or after its begin or straddle it.
 void Shadow::overlay(const Run& run, std::size_t& next) {
+  A2ASIM_INVARIANT(run.record != kNone && run.pitch_bytes > 0, "bytes are written by somebody, in rows");
   const std::int64_t slot0 = run.begin - run.first_slot * run.pitch_bytes;
   const auto add = [&](std::int64_t begin, std::int64_t end, bool race) {
     if (begin >= end) return;
@@ -115,11 +119,14 @@ void Shadow::write(std::span<const Run> runs) {
   const auto first_run = std::find_if_not(runs.begin(), runs.end(), is_empty);
   if (first_run == runs.end()) return;
   scratch_.clear();
+  std::int64_t written_to = first_run->begin;
   std::size_t first = first_ending_after(first_run->begin);
   if (first > 0) --first;  // a run may go on where the last one ended
   std::size_t next = first;
   for (const Run& run : runs) {
     if (is_empty(run)) continue;
+    A2ASIM_INVARIANT(run.begin >= written_to, "runs are sorted and disjoint");
+    written_to = run.end();
     while (next < pieces_.size() && pieces_[next].end <= run.begin) scratch_.push_back(pieces_[next++]);
     if (next < pieces_.size() && pieces_[next].begin < run.begin) {
       Piece& old = pieces_[next];
@@ -160,6 +167,7 @@ bool Shadow::holds(const Run& run, std::size_t& hint) const {
 }
 
 RowTag Shadow::tag(const Piece& piece, std::int64_t at_bytes) const {
+  A2ASIM_INVARIANT(piece.begin <= at_bytes && at_bytes < piece.end, "a tag is of a byte of its piece");
   const SentRecords::Sent& sent = records_->sent(piece.record);
   RowTag tag{piece.kind, piece.kind == RowKind::dispatched ? sent.source : slice_, sent.source, piece.payload, -1, -1,
              sent.round, sent.step};
@@ -173,6 +181,7 @@ RowTag Shadow::tag(const Piece& piece, std::int64_t at_bytes) const {
 }
 
 Shadow::Content Shadow::read(std::int64_t begin, std::int64_t end) const {
+  A2ASIM_INVARIANT(begin < end, "a row has bytes");
   Content content;
   std::int64_t covered = begin;
   const Piece* first = nullptr;

@@ -8,6 +8,7 @@
 
 #include "model/alltoall/error.h"
 #include "model/alltoall/routing.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim {
 namespace {
@@ -57,6 +58,7 @@ SimAllToAll::SimAllToAll(std::vector<AllToAllConfig> configs, const SimOptions& 
       inspector_(rows_, shadows_, records_),
       rank_geometry_(configs.size()),
       log_(options.findings_per_kind) {
+  A2ASIM_INVARIANT(ep_size_ >= 1 && ep_size_ <= kMaxRanks, "a mask has a bit a rank");
   std::iota(local_ranks_.begin(), local_ranks_.end(), 0);
   for (const int r : local_ranks_) shadows_.emplace_back(r, records_);
   for (std::size_t r = 0; r < configs.size(); ++r) {
@@ -87,6 +89,7 @@ SimAllToAll::SimAllToAll(std::vector<AllToAllConfig> configs, const SimOptions& 
 
 void SimAllToAll::reset() {
   memory_.zero();
+  A2ASIM_INVARIANT(memory_.guards_intact(), "guard bytes of a slice were overwritten");
   for (Shadow& shadow : shadows_) shadow.clear();
   round_ = 0;
   is_dispatched_ = false;
@@ -100,6 +103,7 @@ Result<void> SimAllToAll::poison(std::byte value) {
   for (int r = 0; r < ep_size_; ++r) {
     const std::int64_t begin = rank_at(r).at.payload_data;
     const std::int64_t bytes = memory_.resident_bytes(r) - begin;
+    A2ASIM_INVARIANT(bytes >= 0, "regions lie behind the tables");
     std::memset(memory_.at(r, begin, bytes), static_cast<int>(value), static_cast<std::size_t>(bytes));
   }
   return {};
@@ -120,6 +124,7 @@ Result<std::vector<std::byte>> SimAllToAll::read_slice(int rank) {
 }
 
 std::int64_t SimAllToAll::recv_counter(int rank, int source) const {
+  A2ASIM_INVARIANT(is_rank(rank) && is_rank(source), "counters are of ranks");
   return counters(rank, rank_at(rank).at.recv_counters)[source];
 }
 
@@ -133,6 +138,7 @@ std::uint64_t SimAllToAll::ranks_not_absent() const {
 }
 
 Finding SimAllToAll::finding(FindingKind kind, Severity severity, Operation operation, int rank) const {
+  A2ASIM_INVARIANT(rank < ep_size_, "a finding is of a rank, or of all");
   Finding result;
   result.kind = kind;
   result.severity = severity;
@@ -155,6 +161,7 @@ Result<void> SimAllToAll::check_turn(bool wants_dispatched, std::string_view cal
 
 // The prepare kernel: each rank's round counter.
 void SimAllToAll::advance_flags() {
+  A2ASIM_INVARIANT(taking_part_ != 0, "a round has somebody in it");
   ++round_;
   for (int r = 0; r < ep_size_; ++r) {
     if (takes_part(r)) ++*memory_.words(r, rank_at(r).at.flag_val, 1);
@@ -163,6 +170,7 @@ void SimAllToAll::advance_flags() {
 
 // Everybody writes its round counter into every active peer's slice, then waits until all active peers' equal its own.
 Result<void> SimAllToAll::exchange_flags(Operation operation, std::int64_t WorkspaceLayout::*flags) {
+  A2ASIM_INVARIANT(round_ > 0 && flags != nullptr, "flags are exchanged in a round");
   for (int r = 0; r < ep_size_; ++r) {
     if (!takes_part(r)) continue;
     const Rank& rank = rank_at(r);
@@ -243,6 +251,7 @@ Result<void> SimAllToAll::replay(std::span<const GraphId> graphs, std::span<cons
   if (any == nullptr) return fail(ErrorKind::bad_input, "replay: no rank replays; call dispatch and the rest instead");
   // A rank that runs eagerly makes the same calls with the same constants.
   for (const GraphNode*& node : nodes) node = node == nullptr ? any : node;
+  A2ASIM_INVARIANT(nodes.size() == ranks_.size() && any->tokens >= 0, "every rank has a record to follow");
 
   if (auto ok = dispatch(baked); !ok) return ok;
   for (int r = 0; r < ep_size_; ++r) {
@@ -255,6 +264,7 @@ Result<void> SimAllToAll::replay(std::span<const GraphId> graphs, std::span<cons
 }
 
 void SimAllToAll::add_to(Digest& digest) const {
+  A2ASIM_INVARIANT(rows_.size() == ranks_.size(), "every rank has its rows");
   digest.add(round_);
   for (int r = 0; r < ep_size_; ++r) {
     digest.add(rows_of(r).runtime_max);

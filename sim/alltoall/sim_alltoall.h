@@ -96,7 +96,10 @@ class SimAllToAll final : public AllToAll {
   void clear_findings() { log_.clear(); }
   // [T] of the last dispatch of this rank: 1 where a row of that token was not read back as it was sent, so that its
   // output cannot be trusted. Empty at geometry fidelity.
-  std::span<const std::uint8_t> tainted(int rank) const { return rank_at(rank).tainted; }
+  std::span<const std::uint8_t> tainted(int rank) const {
+    A2ASIM_INVARIANT(is_rank(rank), "taints are of a rank");
+    return rank_at(rank).tainted;
+  }
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
   const GeometryVerdict& geometry() const { return geometry_; }  // of the last dispatch
@@ -111,7 +114,10 @@ class SimAllToAll final : public AllToAll {
   // first, then what it sent. Of findings only the first are kept; this looks itself.
   std::optional<Finding> wrong_row_of(int rank, std::int64_t token) const;
   Fidelity fidelity() const { return options_.fidelity; }
-  const AllToAllConfig& config(int rank) const { return rank_at(rank).config; }
+  const AllToAllConfig& config(int rank) const {
+    A2ASIM_INVARIANT(is_rank(rank), "a configuration is of a rank");
+    return rank_at(rank).config;
+  }
   bool guards_intact() const { return memory_.guards_intact(); }
   // Round counters, counts and findings so far; outputs are the caller's to add.
   void add_to(Digest& digest) const;
@@ -143,6 +149,7 @@ class SimAllToAll final : public AllToAll {
   const RowsOfRank& rows_of(int rank) const { return rows_[static_cast<std::size_t>(rank)]; }
   Shadow::RecordId sent_by(int source) const { return rows_of(source).record; }
   std::int32_t* counters(int slice, std::int64_t at_bytes) const { return memory_.words(slice, at_bytes, ep_size_); }
+  bool is_rank(int rank) const { return rank >= 0 && rank < ep_size_; }
   bool is_numeric() const { return options_.fidelity == Fidelity::numeric; }
   bool has_rows() const { return options_.fidelity != Fidelity::geometry; }
   bool takes_part(int rank) const { return (taking_part_ >> rank & 1) != 0; }

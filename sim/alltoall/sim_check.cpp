@@ -1,19 +1,24 @@
 // Wrong rows as findings and taints; the inspector says which are wrong.
 #include <algorithm>
 
+#include "model/base/check_invariant.h"
+
 #include "sim/alltoall/sim_alltoall.h"
 
 namespace a2asim {
 
 RowView SimAllToAll::received(int rank, int source, int payload, std::int64_t slot) const {
+  A2ASIM_INVARIANT(is_rank(rank) && is_rank(source), "a row is read by a rank, of a rank");
   return inspector_.view(inspector_.received_rows(rank, source, payload), slot);
 }
 
 RowView SimAllToAll::returned(int rank, int from, std::int64_t slot) const {
+  A2ASIM_INVARIANT(is_rank(rank) && is_rank(from), "a row is read by a rank, of a rank");
   return inspector_.view(inspector_.returned_rows(rank, from, rows_of(rank).runtime_max), slot);
 }
 
 std::optional<Finding> SimAllToAll::wrong_row_of(int rank, std::int64_t token) const {
+  A2ASIM_INVARIANT(is_rank(rank) && token >= 0, "a token is of a rank");
   std::vector<RowRead> reads;
   for (int slice = 0; slice < ep_size_; ++slice)
     if (takes_part(slice)) reads.push_back(inspector_.returned_rows(rank, slice, rows_of(rank).runtime_max));
@@ -31,6 +36,7 @@ std::optional<Finding> SimAllToAll::wrong_row_of(int rank, std::int64_t token) c
 }
 
 void SimAllToAll::inspect_rows(const RowRead& read) {
+  A2ASIM_INVARIANT(is_rank(read.source) && has_rows(), "rows are followed from provenance on");
   std::vector<std::uint8_t>& tainted = rank_at(read.source).tainted;
   for (std::int64_t slot = 0; slot < read.run.count; ++slot) {
     const auto wrong = inspector_.wrong_row(read, slot);

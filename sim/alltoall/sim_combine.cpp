@@ -4,6 +4,7 @@
 #include <array>
 
 #include "model/alltoall/routing.h"
+#include "model/base/check_invariant.h"
 #include "sim/alltoall/sim_alltoall.h"
 
 namespace a2asim {
@@ -35,6 +36,7 @@ Result<void> SimAllToAll::combine(std::span<const std::int64_t> runtime_max,
 
 // FlashInfer's host check: the combine region must fit. A rank that became absent since dispatch drops out here too.
 Result<void> SimAllToAll::refuse_combine(std::span<const std::int64_t> runtime_max) {
+  A2ASIM_INVARIANT(runtime_max.size() == ranks_.size(), "every rank has its R");
   taking_part_ &= ranks_not_absent();
   for (int r = 0; r < ep_size_; ++r) {
     const Rank& rank = rank_at(r);
@@ -57,6 +59,7 @@ Result<void> SimAllToAll::refuse_combine(std::span<const std::int64_t> runtime_m
 // By reader, the slices where its rows are not all as they should be. Slice by slice, because agreeing readers come in
 // the order of a slice's bytes.
 std::array<std::uint64_t, kMaxRanks> SimAllToAll::doubtful_slices(std::span<const std::int64_t> runtime_max) const {
+  A2ASIM_INVARIANT(runtime_max.size() == ranks_.size() && has_rows(), "every rank has its R");
   std::array<std::uint64_t, kMaxRanks> doubtful = {};
   for (int d = 0; d < ep_size_; ++d) {
     std::size_t hint = 0;
@@ -72,6 +75,7 @@ std::array<std::uint64_t, kMaxRanks> SimAllToAll::doubtful_slices(std::span<cons
 
 // This rank's rows in every slice.
 void SimAllToAll::check_combine_reads(int r, std::int64_t runtime_max, std::uint64_t doubtful) {
+  A2ASIM_INVARIANT(takes_part(r) && runtime_max >= 0, "who refuses combine reads nothing");
   for (int d = 0; d < ep_size_; ++d) {
     const RowRead read = inspector_.returned_rows(r, d, runtime_max);
     traffic_.combine_bytes += read.run.count * read.run.pitch_bytes;
@@ -83,8 +87,10 @@ void SimAllToAll::check_combine_reads(int r, std::int64_t runtime_max, std::uint
 // would give foreign bytes, and give zeros here; check_combine_reads has reported them.
 void SimAllToAll::sum_tokens(int r, std::int64_t runtime_max, std::vector<std::byte>& output) {
   const Rank& rank = rank_at(r);
+  A2ASIM_INVARIANT(is_numeric() && rank.kernels.combine != nullptr, "sums need numbers");
   const std::int64_t pitch = rank.config.combine_bytes_per_token();
   const std::int64_t begin = rows_of(r).regions.combine_row(r, 0, runtime_max);
+  A2ASIM_INVARIANT(begin >= rank.at.payload_data && rank.tokens >= 0, "combine reads behind the tables");
   std::array<const std::byte*, kMaxRanks> base = {};
   std::array<std::int64_t, kMaxRanks> readable = {};
   for (int d = 0; d < ep_size_; ++d) {

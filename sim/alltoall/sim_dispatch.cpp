@@ -6,6 +6,7 @@
 
 #include "model/alltoall/error.h"
 #include "model/alltoall/routing.h"
+#include "model/base/check_invariant.h"
 #include "sim/alltoall/sim_alltoall.h"
 
 namespace a2asim {
@@ -44,6 +45,7 @@ Result<void> SimAllToAll::dispatch(std::span<const DispatchInput> inputs) {
 
   advance_flags();
   dispatch_round_ = round_;
+  A2ASIM_INVARIANT(!is_dispatched_ && !stuck_, "dispatch and combine take turns");
   if (has_rows()) {
     release_records();
     for (int r = 0; r < ep_size_; ++r) {
@@ -67,6 +69,7 @@ Result<void> SimAllToAll::dispatch(std::span<const DispatchInput> inputs) {
 
 // Fills geometry_ and taking_part_: a rank whose host check raises launches nothing, and its peers wait for it.
 void SimAllToAll::judge_geometry(std::span<const DispatchInput> inputs) {
+  A2ASIM_INVARIANT(inputs.size() == ranks_.size(), "every rank has its input");
   taking_part_ = ranks_not_absent();
   std::uint64_t table_overflow = 0;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
@@ -98,6 +101,7 @@ void SimAllToAll::judge_geometry(std::span<const DispatchInput> inputs) {
 }
 
 void SimAllToAll::report_geometry() {
+  A2ASIM_INVARIANT(geometry_.disagreeing_rank < ep_size_, "who disagrees is a rank");
   if (geometry_.receive_overflow != 0) root_ = FindingKind::receive_overflow;
   if (geometry_.disagreeing_rank >= 0) {
     root_ = FindingKind::geometry_disagreement;
@@ -152,6 +156,7 @@ void SimAllToAll::release_records() {
 // FlashInfer's division truncates towards zero, so slightly negative ids land on rank 0; others leave the tables.
 int SimAllToAll::route_stray_id(int rank, std::int64_t token, std::int32_t id) {
   const AllToAllConfig& config = rank_at(rank).config;
+  A2ASIM_INVARIANT(id < 0 || id >= config.num_experts, "a stray id is nobody's");
   const int target = id < 0 ? target_rank(id, config.num_experts, ep_size_) : -1;
   const bool lands = target == 0;
   Finding found = finding(FindingKind::expert_id_out_of_range, lands ? Severity::warning : Severity::error,
@@ -168,6 +173,7 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
   Rank& rank = rank_at(r);
   const int top_k = rank.config.top_k;
   const std::int64_t entries = rank.tokens * top_k;
+  A2ASIM_INVARIANT(takes_part(r) && std::ssize(input.token_selected_experts) == entries, "inputs were checked");
   std::vector<std::int32_t>& scratch = routed_tables_;
   if (!is_numeric() && std::ssize(scratch) < 2 * entries) scratch.resize(static_cast<std::size_t>(2 * entries));
   std::int32_t* targets = is_numeric() ? memory_.words(r, rank.at.topk_target_ranks, entries) : scratch.data();
@@ -207,6 +213,7 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
   *memory_.words(r, rank.at.local_token_counter, 1) = static_cast<std::int32_t>(rank.tokens);
   std::copy_n(sent.begin(), ep_size_, counters(r, rank.at.send_counters));
   const Shadow::RecordId record = records_.open({r, round_, context_.step});
+  A2ASIM_INVARIANT(rows_of(r).record == Shadow::kNone, "a rank routes once a round");
   rows_of(r).record = record;
   for (int d = 0; d < ep_size_; ++d) {
     const auto destination = static_cast<std::size_t>(d);
@@ -216,6 +223,7 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
 
 // The second half: payload rows, then receive counters. All rows of one (destination, payload) are consecutive.
 void SimAllToAll::send(int r, const DispatchInput& input) {
+  A2ASIM_INVARIANT(sent_by(r) != Shadow::kNone, "a rank sends what it has routed");
   const Rank& rank = rank_at(r);
   const int payloads = static_cast<int>(rank.config.payload_bytes_per_token.size());
   for (int d = 0; d < ep_size_; ++d) {
@@ -243,6 +251,7 @@ void SimAllToAll::send_row_by_row(int r, int d, const DispatchInput& input) {
   const int payloads = static_cast<int>(rank_at(r).config.payload_bytes_per_token.size());
   const std::int64_t count = inspector_.sent_run(r, d, 0).count;
   const std::int32_t* tokens = records_.tokens(sent_by(r), d).data();
+  A2ASIM_INVARIANT(count > 0 && is_numeric(), "there are rows to move");
   for (std::int64_t slot = 0; slot < count; ++slot) {
     for (int p = 0; p < payloads; ++p) {
       const Shadow::Run run = inspector_.sent_run(r, d, p);
@@ -256,6 +265,7 @@ void SimAllToAll::send_row_by_row(int r, int d, const DispatchInput& input) {
 
 // Everybody has the same geometry and nobody overflows: the runs of a slice are disjoint and come in ascending order.
 void SimAllToAll::shadow_uniform_round() {
+  A2ASIM_INVARIANT(equal_configs_ && geometry_.same_r, "everybody has one geometry");
   const int payloads = static_cast<int>(rank_at(0).config.payload_bytes_per_token.size());
   for (int d = 0; d < ep_size_; ++d) {
     runs_.clear();
@@ -270,6 +280,7 @@ void SimAllToAll::shadow_uniform_round() {
 
 // One writer's rows, over what lower ranks wrote in this round.
 void SimAllToAll::shadow_writer(int r) {
+  A2ASIM_INVARIANT(takes_part(r) && sent_by(r) != Shadow::kNone, "who writes has routed");
   const Rank& rank = rank_at(r);
   const int payloads = static_cast<int>(rank.config.payload_bytes_per_token.size());
   for (int d = 0; d < ep_size_; ++d) {

@@ -6,6 +6,7 @@
 
 #include "model/alltoall/experts.h"
 #include "model/alltoall/routing.h"
+#include "model/base/check_invariant.h"
 #include "sim/alltoall/sim_alltoall.h"
 
 namespace a2asim {
@@ -34,6 +35,7 @@ void SimAllToAll::sanitize_rank(int r, std::int32_t invalid_expert_id) {
   const RowsOfRank& reader = rows_of(r);
   const int p = rank.config.expert_id_payload;
   const std::int64_t pitch = reader.regions.bytes_per_token(p);
+  A2ASIM_INVARIANT(takes_part(r) && p >= 0 && p < reader.regions.num_payloads(), "ids have a payload");
   const std::int32_t* received = counters(r, rank.at.recv_counters);
   runs_.clear();
   for (int s = 0; s < ep_size_; ++s) {
@@ -81,6 +83,7 @@ Result<void> SimAllToAll::experts(const ExpertPayloads& payloads) {
 }
 
 void SimAllToAll::experts_rank(int r, const ExpertPayloads& payloads) {
+  A2ASIM_INVARIANT(takes_part(r) && is_dispatched_, "experts follow dispatch");
   if (!has_rows()) return;
   check_received(r);
   if ((geometry_.refuses_combine >> r & 1) != 0) return;  // no room for the output: combine will refuse
@@ -100,6 +103,7 @@ void SimAllToAll::experts_rank(int r, const ExpertPayloads& payloads) {
 
 // Every received row in every payload, against what the senders of this round should have put there.
 void SimAllToAll::check_received(int r) {
+  A2ASIM_INVARIANT(takes_part(r) && has_rows(), "rows are followed from provenance on");
   const Rank& rank = rank_at(r);
   const int payloads = static_cast<int>(rank.config.payload_bytes_per_token.size());
   std::size_t hint = 0;
@@ -113,6 +117,7 @@ void SimAllToAll::check_received(int r) {
 }
 
 void SimAllToAll::report_garbage_id(int r, std::int32_t id) {
+  A2ASIM_INVARIANT(id < 0 || id >= rank_at(r).config.num_experts, "a garbage id is nobody's");
   Finding found = finding(FindingKind::expert_id_out_of_range, Severity::error, Operation::experts, r);
   found.root = root_;
   found.value = id;
@@ -152,6 +157,7 @@ int SimAllToAll::own_experts(int r, const std::byte* ids, const std::byte* weigh
 
 void SimAllToAll::network_row(const Rank& rank, const std::byte* x, const float* weights, const std::int32_t* experts,
                               int count, std::byte* output) {
+  A2ASIM_INVARIANT(network_ != nullptr && count >= 0, "a network is given");
   const auto hidden = static_cast<std::size_t>(rank.config.hidden_size);
   scratch_.resize(3 * hidden);
   const std::span<float> input(scratch_.data(), hidden), result(input.data() + hidden, hidden),
@@ -167,6 +173,7 @@ void SimAllToAll::network_row(const Rank& rank, const std::byte* x, const float*
 
 void SimAllToAll::compute_rows(int r, const ExpertPayloads& payloads) {
   const Rank& rank = rank_at(r);
+  A2ASIM_INVARIANT(is_numeric() && rank.kernels.experts != nullptr, "experts need numbers");
   const RowsOfRank& reader = rows_of(r);
   const AllToAllConfig& config = rank.config;
   const std::int32_t* received = counters(r, rank.at.recv_counters);

@@ -6,11 +6,13 @@
 
 #include "model/alltoall/experts.h"
 #include "model/alltoall/routing.h"
+#include "model/base/check_invariant.h"
 #include "sim/alltoall/sim_alltoall.h"
 
 namespace a2asim {
 
 void SimAllToAll::set_active_rank_mask(std::uint64_t mask) {
+  A2ASIM_INVARIANT(!is_dispatched_ || stuck_, "the mask changes between rounds");
   for (Rank& rank : ranks_) rank.config.active_rank_mask = mask;
 }
 
@@ -30,6 +32,7 @@ void SimAllToAll::inspect_unused_row(int r, int source, std::int64_t slot) {
   const Rank& rank = rank_at(r);
   const AllToAllConfig& config = rank.config;
   const RowsOfRank& reader = rows_of(r);
+  A2ASIM_INVARIANT(slot >= 0 && slot < reader.runtime_max, "an unused row is one of the region");
   const std::int64_t pitch = reader.regions.bytes_per_token(config.expert_id_payload);
   const std::int64_t begin = reader.regions.row(config.expert_id_payload, source, slot);
   const Shadow::Content content = shadow_of(r).read(begin, begin + pitch);

@@ -50,6 +50,7 @@ bool SymmetricMemory::guards_intact() const {
 }
 
 void SymmetricMemory::zero() {
+  A2ASIM_INVARIANT(!slices_.empty(), "there is memory to clear");
   for (const Slice& slice : slices_) std::memset(slice.bytes, 0, static_cast<std::size_t>(slice.size.resident_bytes));
 }
 

@@ -73,6 +73,7 @@ Result<void> Cluster::check(const Deployment& deployment, ClusterOptions options
 
 // How each rank constructs its MoeAlltoAll object, faults included.
 Result<void> Cluster::make_configs() {
+  A2ASIM_INVARIANT(deployment_.model && ep_size_ >= 1 && ep_size_ <= kMaxRanks, "a plan has a model and ranks");
   const ModelShape& model = *deployment_.model;
   max_top_k_ = deployment_.flashinfer->max_top_k;
   if (deployment_.max_num_tokens > kMaxScenarioCap_tokens)
@@ -107,6 +108,7 @@ Result<void> Cluster::make_configs() {
 
 // What integers say about each rank's slice, and whether all slices fit this machine.
 Result<void> Cluster::make_geometry() {
+  A2ASIM_INVARIANT(std::ssize(configs_) == ep_size_ && geometry_.empty(), "every rank has a configuration");
   std::int64_t memory_bytes = 0, largest_cap = 0;
   for (const AllToAllConfig& config : configs_) {
     const std::int64_t cap = std::max<std::int64_t>(config.max_num_tokens, 0);
@@ -133,6 +135,7 @@ bool Cluster::can_dispatch() const {
 }
 
 Result<void> Cluster::build() {
+  A2ASIM_INVARIANT(geometry_.size() == configs_.size(), "a cluster is built once it is planned");
   invalid_expert_id_ = deployment_.invalid_expert_id;
   const auto ranks = static_cast<std::size_t>(ep_size_);
   rows_.resize(ranks);
@@ -156,6 +159,7 @@ Result<void> Cluster::build() {
 }
 
 void Cluster::reset() {
+  A2ASIM_INVARIANT(std::ssize(rows_) == ep_size_, "a cluster that is reset was built");
   decider_ = deployment_.make_decider();
   if (alltoall_) alltoall_->reset();
   log_.clear();
@@ -164,6 +168,7 @@ void Cluster::reset() {
 }
 
 std::span<const std::uint8_t> Cluster::tainted(int rank) const {
+  A2ASIM_INVARIANT(rank >= 0 && rank < ep_size_, "taints are of a rank");
   return alltoall_ ? alltoall_->tainted(rank) : std::span<const std::uint8_t>{};
 }
 
@@ -272,6 +277,7 @@ void Cluster::count_gather(StepOutcome& outcome) const {
 Result<StepOutcome> Cluster::step(const StepInput& input) {
   A2ASIM_INVARIANT((input.masked & ~input.absent) == 0, "a masked rank is absent");
   decisions_ = decider_->decide(input.batches, input.graph, input.faults);
+  A2ASIM_INVARIANT(std::ssize(decisions_) == ep_size_, "every rank decides");
   StepOutcome outcome;
   outcome.step = step_++;
   outcome.phase = phase_now();
@@ -293,6 +299,7 @@ Result<StepOutcome> Cluster::step(const StepInput& input) {
 
 // Contents must not move once the first rank has its window.
 Result<void> Cluster::prepare(std::uint64_t senders) {
+  A2ASIM_INVARIANT(contents_.has_value(), "rows have contents from provenance on");
   for (int r = 0; r < ep_size_; ++r) {
     if (!has(senders, static_cast<std::size_t>(r))) continue;
     if (auto ok = contents_->reserve(r, rows_[static_cast<std::size_t>(r)]); !ok) return ok;
@@ -301,6 +308,7 @@ Result<void> Cluster::prepare(std::uint64_t senders) {
 }
 
 Result<void> Cluster::run_layers(const StepInput& input, StepOutcome& outcome) {
+  A2ASIM_INVARIANT(alltoall_ != nullptr && !outcome.stopped, "a step runs where nobody waits");
   if (auto ok = prepare(outcome.taking_part); !ok) return ok;
   alltoall_->set_active_rank_mask(~input.masked);
   alltoall_->set_absent(input.absent);
@@ -319,6 +327,7 @@ Result<void> Cluster::run_layers(const StepInput& input, StepOutcome& outcome) {
 }
 
 void Cluster::fill_inputs(std::uint64_t senders) {
+  A2ASIM_INVARIANT(contents_.has_value() && std::ssize(inputs_) == ep_size_, "rows have contents from provenance on");
   for (int r = 0; r < ep_size_; ++r) {
     const auto at = static_cast<std::size_t>(r);
     DispatchInput& input = inputs_[at];
@@ -335,12 +344,14 @@ void Cluster::fill_inputs(std::uint64_t senders) {
 }
 
 MirroredLayer Cluster::mirrored(int layer, std::uint64_t masked, const StepOutcome& outcome) const {
+  A2ASIM_INVARIANT(layer >= 0 && layer < options_.layers, "a mirror shows a layer");
   std::optional<std::int32_t> invalid_expert_id;
   if (invalid_expert_id_) invalid_expert_id = static_cast<std::int32_t>(*invalid_expert_id_);
   return {outcome, layer, masked, configs_, decisions_, inputs_, invalid_expert_id};
 }
 
 Result<void> Cluster::show_stopped(const StepInput& input, const StepOutcome& outcome) {
+  A2ASIM_INVARIANT(options_.mirror != nullptr && outcome.stopped, "somebody looks at a step that stopped");
   const std::uint64_t callers = outcome.taking_part | outcome.over_capacity | outcome.table_overflow;
   if (auto ok = prepare(callers); !ok) return ok;
   fill_inputs(callers);
@@ -351,6 +362,9 @@ Result<void> Cluster::show_stopped(const StepInput& input, const StepOutcome& ou
 Result<void> Cluster::run_layer(int layer, std::uint64_t dead, StepOutcome& outcome) {
   ++round_;
   fill_inputs(outcome.taking_part);
+  for (std::size_t r = 0; r < geometry_.size(); ++r)
+    A2ASIM_INVARIANT(!has(outcome.taking_part, r) || runtime_max_[r] <= geometry_[r].max_num_tokens,
+                     "who asks for more than the cap is refused before");
   if (auto ok = alltoall_->dispatch(inputs_); !ok) return ok;
   if (options_.mirror != nullptr) options_.mirror->dispatched(mirrored(layer, dead, outcome), *alltoall_);
   if (invalid_expert_id_) {
@@ -366,11 +380,13 @@ Result<void> Cluster::run_layer(int layer, std::uint64_t dead, StepOutcome& outc
 }
 
 void Cluster::report_progress(int layer, int ranks_judged) const {
+  A2ASIM_INVARIANT(ranks_judged >= 0 && ranks_judged <= ep_size_, "progress is a part of a layer");
   const std::int64_t parts = options_.layers * (ep_size_ + 1);
   if (options_.progress) options_.progress(layer * (ep_size_ + 1) + 1 + ranks_judged, parts);
 }
 
 Result<void> Cluster::judge_outputs(int layer, std::uint64_t dead, StepOutcome& outcome) {
+  A2ASIM_INVARIANT(std::ssize(outputs_) == ep_size_ && network_ != nullptr, "every rank has outputs, and an oracle");
   // Eight closed-form experts are the most whose sum is exact in bfloat16.
   const bool exact = options_.experts == ExpertsKind::exact && configs_[0].top_k <= 8;
   const Tolerance tolerance = exact ? Tolerance::one_rounding : Tolerance::accumulated;
@@ -406,6 +422,7 @@ Result<void> Cluster::judge_outputs(int layer, std::uint64_t dead, StepOutcome& 
 // Sizes and refusals are reported from the outcome, alike at every fidelity; of the all-to-all's own log the rows
 // count.
 void Cluster::keep_row_findings() {
+  A2ASIM_INVARIANT(alltoall_ != nullptr, "rows are followed from provenance on");
   const FindingLog& all = alltoall_->log();
   constexpr FindingKind kRowKinds[] = {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten,
                                        FindingKind::torn, FindingKind::expert_id_out_of_range};
@@ -424,6 +441,7 @@ void Cluster::keep_row_findings() {
 }
 
 void Cluster::add_to(Digest& digest, const StepOutcome& outcome) const {
+  A2ASIM_INVARIANT(std::ssize(decisions_) == ep_size_, "a digest is of a step");
   for (const RankDecision& decision : decisions_) {
     digest.add(decision.sizing.runtime_max_tokens_per_rank);
     digest.add(decision.rows);

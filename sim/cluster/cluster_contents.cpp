@@ -7,6 +7,7 @@
 
 #include "model/alltoall/number_types.h"
 #include "model/alltoall/routing.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim {
 
@@ -20,6 +21,7 @@ ClusterContents::ClusterContents(const AllToAllConfig& config, Fidelity fidelity
 }
 
 std::int64_t ClusterContents::bytes_per_row() const {
+  A2ASIM_INVARIANT(config_.top_k >= 1, "a row has expert ids");
   return 4 * config_.top_k + (has_bytes_ ? 4 * config_.top_k + config_.combine_bytes_per_token() : 0);
 }
 
@@ -27,6 +29,7 @@ std::int64_t ClusterContents::bytes_per_row() const {
 // are any.
 void ClusterContents::draw_distinct(Random& random, std::int64_t first, std::int64_t count, int begin, int end,
                                     std::int32_t* ids) const {
+  A2ASIM_INVARIANT(count >= 1 && begin <= end, "there is an expert to choose");
   for (int j = begin; j < end; ++j) {
     const bool can_differ = count > j;
     do {
@@ -56,6 +59,7 @@ void ClusterContents::draw_ids(Random& random, std::int64_t token, std::int32_t*
 }
 
 void ClusterContents::draw_hidden(Pool& pool, std::int64_t rows) const {
+  A2ASIM_INVARIANT(rows >= pool.rows, "a pool only grows");
   const auto wanted = static_cast<std::size_t>(rows * config_.combine_bytes_per_token());
   std::size_t at = pool.hidden.size();
   pool.hidden.resize(wanted);
@@ -68,6 +72,7 @@ void ClusterContents::draw_hidden(Pool& pool, std::int64_t rows) const {
 }
 
 Result<void> ClusterContents::reserve(int rank, std::int64_t rows) {
+  A2ASIM_INVARIANT(rank >= 0 && rank < config_.ep_size && rows >= 0, "rows are of a rank");
   Pool& own = pool(rank);
   const std::int64_t wanted = rows + kWindows - 1;
   if (wanted <= own.rows) return {};
@@ -93,6 +98,7 @@ Result<void> ClusterContents::reserve(int rank, std::int64_t rows) {
 
 void ClusterContents::fill(int rank, std::int64_t rows, std::int64_t round, DispatchInput& input) const {
   const Pool& own = pool(rank);
+  A2ASIM_INVARIANT(rows == 0 || rows + kWindows - 1 <= own.rows, "rows were reserved");
   const auto count = static_cast<std::size_t>(rows * config_.top_k);
   // A rank that never had rows has no pool yet.
   const std::int64_t first = rows == 0 ? 0 : window(rank, round);
@@ -110,6 +116,7 @@ void ClusterContents::fill(int rank, std::int64_t rows, std::int64_t round, Disp
 }
 
 void ClusterContents::fill_dummy(int rank, std::int32_t padding_id, DispatchInput& input) {
+  A2ASIM_INVARIANT(rank >= 0 && rank < config_.ep_size, "a dummy token is of a rank");
   Pool& own = pool(rank);
   const auto top_k = static_cast<std::size_t>(config_.top_k);
   own.dummy_route.assign(top_k, static_cast<std::int32_t>(first_expert(rank, config_.num_experts, config_.ep_size)));
@@ -126,6 +133,7 @@ void ClusterContents::fill_dummy(int rank, std::int32_t padding_id, DispatchInpu
 
 Result<ReferenceResult> ClusterContents::reference(int rank, std::int64_t rows, std::int64_t round, std::uint64_t dead,
                                                    const ExpertNetwork& experts) const {
+  A2ASIM_INVARIANT(has_bytes_ && rows >= 1, "an oracle needs numbers");
   DispatchInput tokens;
   fill(rank, rows, round, tokens);
   std::vector<std::int32_t> ids(tokens.token_selected_experts.begin(), tokens.token_selected_experts.end());

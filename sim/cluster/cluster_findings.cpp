@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model/base/check_invariant.h"
 #include "model/check/check_explain.h"
 #include "sim/cluster/cluster.h"
 
@@ -12,6 +13,7 @@ namespace {
 bool has(std::uint64_t mask, int rank) { return (mask >> rank & 1) != 0; }
 
 int first_rank(std::uint64_t mask) {
+  A2ASIM_INVARIANT(mask != 0, "there is a first rank");
   int rank = 0;
   while (rank < 63 && !has(mask, rank)) ++rank;
   return rank;
@@ -19,6 +21,7 @@ int first_rank(std::uint64_t mask) {
 
 // "rank 2", "ranks 0, 4..7"
 std::string rank_words(std::uint64_t mask) {
+  A2ASIM_INVARIANT(mask != 0, "there are ranks to name");
   std::string out;
   int count = 0;
   for (int r = 0; r < 64; ++r) {
@@ -36,6 +39,7 @@ class StepFindings {
  public:
   StepFindings(const Cluster& cluster, const StepInput& input, const StepOutcome& outcome)
       : cluster_(cluster), input_(input), outcome_(outcome) {
+    A2ASIM_INVARIANT(!input.batches.empty() && cluster.decisions().size() % input.batches.size() == 0, "every replica has as many ranks");
     batch_.phase = outcome.phase;
     batch_.batches.assign(input.batches.begin(), input.batches.end());
     const std::size_t stride = cluster.decisions().size() / input.batches.size();
@@ -44,6 +48,7 @@ class StepFindings {
   }
 
   std::vector<Finding> all() {
+    A2ASIM_INVARIANT(findings_.empty(), "findings are collected once");
     if (outcome_.group == 0) return {};
     const GeometryVerdict& geometry = outcome_.geometry;
     if (!geometry.same_r || !geometry.same_layout) disagreement();
@@ -62,6 +67,7 @@ class StepFindings {
   bool is_clean() const { return input_.faults.empty() && input_.absent == 0; }  // no fault to blame
 
   Finding make(FindingKind kind, Severity severity, int rank) const {
+    A2ASIM_INVARIANT(rank < cluster_.ep_size(), "a finding is of a rank, or of all");
     Finding found;
     found.kind = kind;
     found.severity = severity;
@@ -78,6 +84,7 @@ class StepFindings {
   }
 
   void disagreement() {
+    A2ASIM_INVARIANT(outcome_.geometry.disagreeing_rank >= 0, "somebody disagrees");
     Finding found = make(FindingKind::geometry_disagreement, Severity::error, outcome_.geometry.disagreeing_rank);
     found.peer = first_rank(outcome_.taking_part | outcome_.over_capacity);
     found.value = r_of(found.rank);

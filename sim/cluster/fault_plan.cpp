@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/base/check_invariant.h"
+
 namespace a2asim {
 namespace {
 
@@ -15,11 +17,13 @@ GraphChoice choice_of(const std::optional<bool>& graph) {
 
 // It runs eagerly, whether it should or not.
 bool is_eager(const Cluster& cluster, const StepInput& input, std::size_t rank) {
+  A2ASIM_INVARIANT(rank < cluster.decisions().size(), "a rank decided");
   const RankDecision& decision = cluster.decisions()[rank];
   return decision.participates && (input.absent >> rank & 1) == 0 && !decision.raised && !decision.replay;
 }
 
 std::string why_eager(const Cluster& cluster, std::size_t rank) {
+  A2ASIM_INVARIANT(rank < cluster.decisions().size(), "a rank decided");
   const Deployment& deployment = cluster.deployment();
   const ForwardMode mode = cluster.decisions()[rank].mode;
   if (deployment.capture_bs.empty())
@@ -37,6 +41,7 @@ FaultPlan::FaultPlan(const Scenario& scenario, const Topology& topology)
       ranks_per_replica_(topology.attn_tp_size * topology.attn_cp_size) {}
 
 void FaultPlan::apply(std::int64_t step, const Step& wanted, StepInput& input) {
+  A2ASIM_INVARIANT(step >= 0 && wanted.tokens.size() == dp_ranks_, "a step has tokens for every replica");
   input.graph = choice_of(wanted.graph);
   batches_.clear();
   for (std::size_t dp = 0; dp < dp_ranks_; ++dp) batches_.push_back({wanted.mode_of(dp), wanted.tokens[dp]});
@@ -55,6 +60,7 @@ void FaultPlan::apply(std::int64_t step, const Step& wanted, StepInput& input) {
 
 template <class Change>
 void FaultPlan::for_ranks(const Fault& fault, Change change) {
+  A2ASIM_INVARIANT(!fault.rank || *fault.rank < std::ssize(faults_), "a fault is of a rank, or of all");
   if (fault.rank)
     change(faults_[static_cast<std::size_t>(*fault.rank)]);
   else
@@ -65,6 +71,7 @@ void FaultPlan::for_ranks(const Fault& fault, Change change) {
 bool FaultPlan::add(const Fault& fault, StepInput& input) {
   const std::int64_t rank = fault.rank.value_or(0);
   const auto at = static_cast<std::size_t>(rank);
+  A2ASIM_INVARIANT(at < faults_.size(), "a fault is of a rank");
   switch (fault.kind) {
     case FaultKind::skip_rank:
       input.absent |= bit_of(rank);
@@ -105,6 +112,7 @@ bool FaultPlan::add(const Fault& fault, StepInput& input) {
 
 Result<void> FaultPlan::check_replays(std::string_view file, std::int64_t step, const Step& wanted,
                                       const StepInput& input, const Cluster& cluster) const {
+  A2ASIM_INVARIANT(cluster.decisions().size() == faults_.size(), "every rank decided");
   for (const Fault& fault : scenario_.faults) {
     if (fault.kind != FaultKind::replay_rank || fault.step != step) continue;
     const auto rank = static_cast<std::size_t>(fault.rank.value_or(0));
@@ -125,6 +133,7 @@ Result<void> FaultPlan::check_replays(std::string_view file, std::int64_t step, 
 }
 
 std::int64_t FaultPlan::lost_work(const StepInput& input, const StepOutcome& outcome) {
+  A2ASIM_INVARIANT(outcome.stopped || !input.batches.empty(), "a step has batches");
   if (outcome.stopped || (outcome.taking_part | outcome.gathering) != 0) return 0;
   std::int64_t lost = 0;
   for (const RankBatch& batch : input.batches) lost += batch.mode == ForwardMode::idle ? 0 : batch.count;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/base/check_invariant.h"
 #include "sim/cluster/fault_plan.h"
 
 namespace a2asim {
@@ -46,6 +47,7 @@ Position culprit(const Scenario& scenario, const Deployment& deployment, Cluster
 }
 
 ReplayedStep record(const Cluster& cluster, const StepInput& input, const StepOutcome& outcome) {
+  A2ASIM_INVARIANT(std::ssize(cluster.decisions()) == cluster.ep_size(), "every rank decided");
   ReplayedStep step;
   step.outcome = outcome;
   step.batches.assign(input.batches.begin(), input.batches.end());
@@ -62,6 +64,7 @@ ReplayedStep record(const Cluster& cluster, const StepInput& input, const StepOu
 }
 
 void add(Traffic& sum, const Traffic& step) {
+  A2ASIM_INVARIANT(step.rows_sent >= 0 && step.rows_reserved >= 0, "rows are counted");
   sum.rows_sent += step.rows_sent;
   sum.rows_reserved += step.rows_reserved;
   sum.dispatch_bytes += step.dispatch_bytes;
@@ -122,6 +125,7 @@ class Run {
 
  private:
   Result<bool> one(const Step& wanted) {
+    A2ASIM_INVARIANT(report_.steps_run < report_.num_steps, "a scenario has so many steps");
     StepInput input;
     plan_.apply(report_.steps_run, wanted, input);
     const Result<StepOutcome> outcome = cluster_.step(input);
@@ -146,11 +150,13 @@ class Run {
   }
 
   void note_lost(const StepInput& input, const StepOutcome& outcome) {
+    A2ASIM_INVARIANT(outcome.step >= 0, "steps are counted");
     if (FaultPlan::lost_work(input, outcome) == 0) return;
     if (steps_lost_++ == 0) first_lost_ = outcome.step;
   }
 
   Result<void> finish() {
+    A2ASIM_INVARIANT(report_.steps_run <= report_.num_steps, "a scenario has so many steps");
     report_.digest = digest_.value();
     if (steps_lost_ == 1)
       report_.notes.push_back(
@@ -171,6 +177,7 @@ class Run {
 };
 
 void describe_cluster(const Cluster& cluster, ReplayReport& report) {
+  A2ASIM_INVARIANT(report.generation != nullptr && cluster.ep_size() >= 1, "a report is of a version and its ranks");
   const AllToAllConfig& config = cluster.config(0);
   report.ep_size = cluster.ep_size();
   report.max_num_tokens = cluster.deployment().max_num_tokens;
@@ -223,6 +230,7 @@ Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, con
     report.counts[static_cast<std::size_t>(FindingKind::over_capacity)] = 1;
   }
   if (deployed->verdict != Verdict::agrees) return report;
+  A2ASIM_INVARIANT(deployed->deployment != nullptr, "what starts has a deployment");
   if (deployed->deployment->topology.tp_size > kMaxRanks) {  // FlashInfer refuses every dispatch
     report.verdict = Verdict::rejected;
     report.why = deployed->deployment->launch_error ? deployed->deployment->launch_error->error.message

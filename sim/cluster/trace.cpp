@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "model/base/check_invariant.h"
 #include "model/step/engine.h"
 
 namespace a2asim {
@@ -16,6 +17,7 @@ constexpr std::int64_t kForever_us = 1000;  // what waiting for a rank that neve
 class Tracer {
  public:
   explicit Tracer(const ReplayReport& report) : report_(report) {
+    A2ASIM_INVARIANT(report.generation != nullptr, "a report is of a version");
     add_name("process_name", 0, report.name + " (" + std::string(report.generation->name) + ")");
     for (int r = 0; r < report.ep_size; ++r) add_name("thread_name", r, "rank " + std::to_string(r));
   }
@@ -30,6 +32,7 @@ class Tracer {
     events_.push_back({{"name", what}, {"ph", "M"}, {"pid", 0}, {"tid", rank}, {"args", {{"name", name}}}});
   }
   void add(const std::string& name, int rank, std::int64_t duration_us, Json args) {
+    A2ASIM_INVARIANT(rank >= 0 && duration_us >= 0, "an event is of a rank and takes time");
     events_.push_back({{"name", name},
                        {"cat", "a2asim"},
                        {"ph", "X"},
@@ -47,6 +50,7 @@ class Tracer {
   }
 
   void add_decisions(const ReplayedStep& step) {
+    A2ASIM_INVARIANT(std::ssize(step.ranks) == report_.ep_size, "every rank decided");
     for (int r = 0; r < report_.ep_size; ++r) {
       const ReplayedRank& rank = step.ranks[static_cast<std::size_t>(r)];
       const RankDecision& decision = rank.decision;
@@ -66,6 +70,7 @@ class Tracer {
   // An operation of all ranks: each takes its own time, and then waits for the slowest.
   template <class Rows>
   void add_operation(const ReplayedStep& step, int layer, Operation operation, Rows rows_of) {
+    A2ASIM_INVARIANT(layer >= 0 && layer < report_.layers, "an operation is of a layer");
     std::int64_t longest = 0;
     for (int r = 0; r < report_.ep_size; ++r) {
       const ReplayedRank& rank = step.ranks[static_cast<std::size_t>(r)];

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "model/base/check_invariant.h"
 #include "sim/explore/explore_configuration.h"
 #include "sim/alltoall/parallel.h"
 
@@ -22,6 +23,7 @@ struct Plan {
 };
 
 Plan make_plan(const Version& generation, const ExploreOptions& options) {
+  A2ASIM_INVARIANT(!options.budget_cases || *options.budget_cases >= 0, "a budget is a number of cases");
   Plan plan{.space = explore_space(generation), .end = 0};
   const auto all = static_cast<std::int64_t>(plan.space.size());
   plan.end = all;
@@ -40,12 +42,14 @@ class Run {
  public:
   Run(const Version& generation, const ExploreOptions& options)
       : generation_(generation), options_(options), plan_(make_plan(generation, options)) {
+    A2ASIM_INVARIANT(options.shards >= 1 && options.shard >= 0 && options.shard < options.shards, "a shard is one of several");
     for (std::int64_t at = options.shard; at < plan_.end; at += options.shards) mine_.push_back(at);
     blocks_.resize((mine_.size() + kBlock - 1) / kBlock);
   }
 
   GenerationExploration run() {
     WorkList list(blocks_.size());
+    A2ASIM_INVARIANT(plan_.end <= std::ssize(plan_.space), "a plan ends inside its space");
     run_workers(options_.threads, blocks_.size(), [&] { work(list); });
     GenerationExploration whole = empty();
     for (std::size_t block = 0; block < blocks_.size(); ++block) {
@@ -71,6 +75,7 @@ class Run {
     ConfigurationExplorer explorer(generation_, options_.rule);
     for (std::optional<std::size_t> taken = list.take(); taken && !stop_; taken = list.take()) {
       const std::size_t block = *taken;
+      A2ASIM_INVARIANT(block < blocks_.size() && !blocks_[block], "a block is taken once");
       GenerationExploration found = empty();
       const std::size_t begin = block * kBlock, end = std::min(begin + kBlock, mine_.size());
       for (std::size_t at = begin; at < end; ++at) {
@@ -104,6 +109,7 @@ void add_cell(ExploreCell& into, const ExploreCell& part) {
 }
 
 void add_class(ExploreClass& into, const ExploreClass& part) {
+  A2ASIM_INVARIANT(part.refused_configurations <= part.configurations, "refused configurations are among all");
   into.configurations += part.configurations;
   into.refused_configurations += part.refused_configurations;
   if (part.refusal_at >= 0 && (into.refusal_at < 0 || part.refusal_at < into.refusal_at)) {
@@ -116,6 +122,7 @@ void add_class(ExploreClass& into, const ExploreClass& part) {
 }  // namespace
 
 std::string_view name(ExploreOutcome outcome) {
+  A2ASIM_INVARIANT(static_cast<std::size_t>(outcome) < kExploreOutcomes, "an outcome has a name");
   constexpr std::array<std::string_view, kExploreOutcomes> kNames = {"unused",   "safe",     "wasteful", "rejected",
                                                                      "over_cap", "overflow", "disagrees"};
   return kNames[static_cast<std::size_t>(outcome)];
@@ -146,6 +153,7 @@ const ExploreWitness* GenerationExploration::first_error() const {
 }
 
 std::int64_t GenerationExploration::count(ExploreOutcome outcome) const {
+  A2ASIM_INVARIANT(static_cast<std::size_t>(outcome) < kExploreOutcomes, "an outcome has a count");
   std::int64_t sum = 0;
   for (const ExploreClass& one : classes)
     for (const ExploreCell& cell : one.cells) sum += cell.cases[static_cast<std::size_t>(outcome)];
@@ -164,6 +172,7 @@ Result<void> add(GenerationExploration& into, const GenerationExploration& part)
 }
 
 GenerationExploration explore(const Version& generation, const ExploreOptions& options) {
+  A2ASIM_INVARIANT(options.threads >= 1, "somebody works");
   return Run(generation, options).run();
 }
 

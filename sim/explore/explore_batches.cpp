@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/base/check_invariant.h"
+
 namespace a2asim {
 namespace {
 
@@ -28,6 +30,7 @@ bool comes_before(const Batch& a, const Batch& b) {
 
 // Every rank takes every choice.
 void add_all_vectors(const std::vector<RankBatch>& choices, std::size_t ranks, std::vector<Batch>& out) {
+  A2ASIM_INVARIANT(!choices.empty() && ranks >= 1, "every rank has a choice");
   std::vector<std::size_t> chosen(ranks, 0);
   for (;;) {
     Batch batch;
@@ -40,6 +43,7 @@ void add_all_vectors(const std::vector<RankBatch>& choices, std::size_t ranks, s
 }
 
 std::vector<RankBatch> counts_of(ForwardMode mode, std::int64_t limit) {
+  A2ASIM_INVARIANT(limit >= 0, "a limit is a count");
   std::vector<RankBatch> choices;
   for (std::int64_t count = 0; count <= std::min(kMostExhaustiveCount, limit); ++count)
     choices.push_back({mode, count});
@@ -48,6 +52,7 @@ std::vector<RankBatch> counts_of(ForwardMode mode, std::int64_t limit) {
 
 void add_patterns(const std::vector<BatchPattern>& patterns, std::size_t ranks, bool both_ends,
                   std::vector<Batch>& out) {
+  A2ASIM_INVARIANT(ranks >= 1, "a batch has ranks");
   for (const BatchPattern& pattern : patterns) {
     Batch batch(ranks, pattern.others);
     batch.front() = pattern.first;
@@ -59,6 +64,7 @@ void add_patterns(const std::vector<BatchPattern>& patterns, std::size_t ranks, 
 }
 
 void add_exhaustive(const Deployment& deployment, std::size_t ranks, std::vector<Batch>& out) {
+  A2ASIM_INVARIANT(ranks >= 1 && ranks <= kMostExhaustiveRanks, "few ranks are walked");
   const ForwardMode decode = deployment.speculates ? ForwardMode::target_verify : ForwardMode::decode;
   if (deployment.decode_reachable)
     add_all_vectors(counts_of(decode, deployment.requests_per_dp_rank.value), ranks, out);
@@ -86,6 +92,7 @@ void normalise(Batch& batch) {
 ExploreBatches::ExploreBatches(const Deployment& deployment)
     : ranks_(static_cast<std::size_t>(deployment.topology.attn_dp_size)) {
   std::vector<Batch> all;
+  A2ASIM_INVARIANT(ranks_ >= 1, "a deployment has replicas");
   if (ranks_ <= kMostExhaustiveRanks) add_exhaustive(deployment, ranks_, all);
   const bool looks_at_ranks = static_cast<bool>(deployment.rule);  // a rule of the user's own may treat ranks unequally
   add_patterns(decode_patterns(deployment), ranks_, looks_at_ranks, all);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/base/check_invariant.h"
 #include "model/check/check_explain.h"
 #include "model/check/finding_info.h"
 #include "sim/scenario/scenario_writer.h"
@@ -35,6 +36,7 @@ std::size_t phase_index(const Deployment& deployment, std::span<const RankBatch>
 }
 
 Step step_of(std::span<const RankBatch> batches) {
+  A2ASIM_INVARIANT(!batches.empty(), "a step has batches");
   Step step;
   bool same = true;
   std::optional<ForwardMode> first;
@@ -57,6 +59,7 @@ std::string first_error(std::span<const RankDecision> decisions) {
 
 CheckFinding explain(const Deployment& deployment, const TroubledBatch& batch, ExploreOutcome outcome,
                      std::int64_t needed) {
+  A2ASIM_INVARIANT(!batch.decisions.empty(), "a batch was decided");
   std::int64_t r = 0, rows = 0;
   for (const RankDecision& decision : batch.decisions) {
     r = std::max(r, decision.sizing.runtime_max_tokens_per_rank);
@@ -161,6 +164,7 @@ ExploreWitness ConfigurationExplorer::witness_of(const ExploreConfiguration& con
                                                  const Deployment& deployment, std::span<const RankBatch> batches,
                                                  Decider& decider, const Case& what) const {
   const std::span<const RankDecision> decisions = decider.decide(batches);
+  A2ASIM_INVARIANT(!batches.empty() && decisions.size() % batches.size() == 0, "every replica has as many ranks");
   const std::size_t stride = decisions.size() / batches.size();
   TroubledBatch troubled{kExplorePhases[what.phase], {batches.begin(), batches.end()}, {}, true};
   for (std::size_t rank = 0; rank < batches.size(); ++rank) troubled.decisions.push_back(decisions[rank * stride]);
@@ -181,6 +185,7 @@ ExploreWitness ConfigurationExplorer::witness_of(const ExploreConfiguration& con
 
 void ConfigurationExplorer::record(const ExploreConfiguration& configuration, const Deployment& deployment,
                                    const ExploreBatches& batches, Decider& decider, ExploreClass& into) {
+  A2ASIM_INVARIANT(cases_.size() <= batches.size(), "a case is of a batch");
   for (std::size_t ordinal = 0; ordinal < cases_.size(); ++ordinal) {
     const Case& what = cases_[ordinal];
     const auto outcome = static_cast<std::size_t>(what.outcome);
@@ -196,6 +201,7 @@ void ConfigurationExplorer::record(const ExploreConfiguration& configuration, co
 
 void ConfigurationExplorer::explore(const ExploreConfiguration& configuration, std::int64_t limit,
                                     GenerationExploration& into) {
+  A2ASIM_INVARIANT(configuration.exploring_class < into.classes.size(), "a configuration has a class");
   ExploreClass& own_class = into.classes[configuration.exploring_class];
   const auto refuse = [&](const std::string& why) {
     ++own_class.refused_configurations;

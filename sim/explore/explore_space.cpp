@@ -81,6 +81,7 @@ bool matters(Setting::For where, const Config& config) {
 }
 
 std::size_t class_of(const Config& config) {
+  A2ASIM_INVARIANT(config.parallel.dp_size && config.parallel.tp_size, "a configuration has ranks");
   const Parallel& p = config.parallel;
   const bool spread = *p.dp_size < *p.tp_size;
   ExploreLayout layout = ExploreLayout::one_rank;
@@ -99,6 +100,7 @@ std::size_t class_of(const Config& config) {
 }
 
 Config plain_configuration(const Ranks& ranks, std::string_view runner) {
+  A2ASIM_INVARIANT(ranks.tp_size >= ranks.dp_size && !runner.empty(), "replicas are made of ranks");
   Config config;
   config.parallel.tp_size = ranks.tp_size;
   config.parallel.dp_size = ranks.dp_size;
@@ -117,6 +119,7 @@ struct Sized {
 
 // All values of settings()[at..] on top of `sized`.
 void walk(std::size_t at, const Sized& sized, std::vector<Sized>& out) {
+  A2ASIM_INVARIANT(at <= settings().size(), "a walk ends at the last setting");
   if (at == settings().size()) {
     out.push_back(sized);
     out.back().walked = out.size();
@@ -135,6 +138,7 @@ void walk(std::size_t at, const Sized& sized, std::vector<Sized>& out) {
 }  // namespace
 
 std::string class_name(std::size_t exploring_class) {
+  A2ASIM_INVARIANT(exploring_class < kExploreLayouts * kExploreExtras, "a class has a name");
   const std::string_view extra = kExtras[exploring_class % kExploreExtras];
   std::string name(kLayouts[exploring_class / kExploreExtras]);
   return extra.empty() ? name : name + '+' + std::string(extra);
@@ -166,6 +170,7 @@ std::vector<ExploreConfiguration> explore_space(const Version& version) {
 ScenarioModel explore_model() { return {.num_experts = 16, .top_k = 2, .hidden_size = 64, .layers = 1}; }
 
 Scenario explore_scenario(const Version& version, const ExploreConfiguration& configuration) {
+  A2ASIM_INVARIANT(configuration.parallel.tp_size.has_value(), "a configuration has ranks");
   Scenario scenario;
   scenario.engine = engine_of(version).name;
   scenario.version = version.name;

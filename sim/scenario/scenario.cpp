@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "model/base/check_invariant.h"
 #include "model/engines/sglang/cap_variable.h"
 
 namespace a2asim {
@@ -90,6 +91,7 @@ std::vector<ParallelField> make_parallel_fields() {
 }
 
 void append_field(std::vector<std::string>& argv, const ParallelField& field, const Parallel& parallel) {
+  A2ASIM_INVARIANT(field.integer != nullptr || field.boolean != nullptr || field.word != nullptr || field.list != nullptr, "a field has a member");
   if (field.integer != nullptr) {
     if (const auto& value = parallel.*field.integer)
       argv.insert(argv.end(), {std::string(field.flag), std::to_string(*value)});
@@ -104,6 +106,7 @@ void append_field(std::vector<std::string>& argv, const ParallelField& field, co
 }
 
 Result<void> check_steps(const Scenario& scenario, std::string_view file, std::int64_t attn_dp_size) {
+  A2ASIM_INVARIANT(attn_dp_size >= 1, "a deployment has replicas");
   for (const Step& step : scenario.steps) {
     if (static_cast<std::int64_t>(step.tokens.size()) == attn_dp_size) continue;
     return scenario_error(file, step.at,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "model/base/check_invariant.h"
+
 namespace a2asim::yaml {
 namespace {
 
@@ -32,6 +34,7 @@ bool is_decimal(std::string_view text) {
 
 template <class T>
 T read_number(const Node& node, std::string_view what, T min, T max) {
+  A2ASIM_INVARIANT(min <= max, "there is a number to give");
   T value = 0;
   const char* const end = node.text.data() + node.text.size();
   const bool decimal = node.kind == Node::Kind::plain && is_decimal(node.text);
@@ -48,6 +51,7 @@ T read_number(const Node& node, std::string_view what, T min, T max) {
 
 Record::Record(const Node& node, std::string_view what, std::span<const std::string_view> known_keys)
     : node_(node), what_(what) {
+  A2ASIM_INVARIANT(!known_keys.empty(), "a record has fields");
   const std::string_view thing = what.empty() ? "the scenario" : what;
   if (node.kind != Node::Kind::mapping) {
     refuse(node.at,
@@ -61,6 +65,7 @@ Record::Record(const Node& node, std::string_view what, std::span<const std::str
 }
 
 const Node* Record::find(std::string_view key) const {
+  A2ASIM_INVARIANT(node_.keys.size() == node_.items.size(), "every key has its item");
   for (std::size_t i = 0; i < node_.keys.size(); ++i) {
     if (node_.keys[i].text != key) continue;
     if (node_.items[i].kind == Node::Kind::null) {
@@ -78,6 +83,7 @@ const Node& Record::require(std::string_view key, std::string_view example) cons
 }
 
 std::string Record::path(std::string_view key) const {
+  A2ASIM_INVARIANT(!key.empty(), "a field has a key");
   return what_.empty() ? std::string(key) : fmt::format("{}.{}", what_, key);
 }
 
@@ -90,6 +96,7 @@ std::uint64_t read_uint64(const Node& node, std::string_view what) {
 }
 
 std::vector<std::int64_t> read_integers(const Node& node, std::string_view what, std::int64_t min, std::int64_t max) {
+  A2ASIM_INVARIANT(min <= max, "there is a number to give");
   const std::span<const Node> items = read_list(node, what, "[4, 4, 2, 0]");
   if (items.empty() || items.size() > static_cast<std::size_t>(kMaxScenarioRanks)) {
     refuse(node.at, fmt::format("{} has {} entries; give 1..{}", what, items.size(), kMaxScenarioRanks));
@@ -122,6 +129,7 @@ std::string read_text(const Node& node, std::string_view what, bool one_line) {
 }
 
 std::span<const Node> read_list(const Node& node, std::string_view what, std::string_view example) {
+  A2ASIM_INVARIANT(!example.empty(), "a refusal shows how it is done");
   if (node.kind != Node::Kind::sequence) {
     refuse(node.at, fmt::format("{} is {}; give a list, for example {}", what, described(node), example));
   }
@@ -129,6 +137,7 @@ std::span<const Node> read_list(const Node& node, std::string_view what, std::st
 }
 
 std::size_t read_choice(const Node& node, std::string_view what, std::span<const std::string_view> names) {
+  A2ASIM_INVARIANT(!names.empty(), "there is a name to give");
   const auto found = std::find(names.begin(), names.end(), node.text);
   if (!node.is_scalar() || found == names.end()) {
     refuse(node.at, fmt::format("{} is {}; give one of {}", what, described(node), fmt::join(names, ", ")));

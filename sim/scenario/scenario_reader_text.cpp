@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "model/base/check_invariant.h"
+
 namespace a2asim::yaml {
 namespace {
 
@@ -43,6 +45,7 @@ std::size_t end_of_line(std::string_view text, std::size_t from) {
 
 // Where a scalar in quotes ends that begins at `from`: at its closing quote.
 std::size_t end_of_quotation(std::string_view text, std::size_t from) {
+  A2ASIM_INVARIANT(from < text.size(), "a quotation begins in the text");
   const char quote = text[from];
   std::size_t at = from + 1;
   while (at < text.size() && text[at] != quote) at += quote == '"' && text[at] == '\\' ? 2 : 1;
@@ -69,6 +72,7 @@ void check_characters(std::string_view text) {
 }
 
 Position Rewritten::position(Position at) const {
+  A2ASIM_INVARIANT(at.line >= 0 && at.column >= 0, "a place is in the text");
   const auto before = [](const Position& a, const Position& b) {
     return a.line != b.line ? a.line < b.line : a.column < b.column;
   };

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "model/base/check_invariant.h"
+
 namespace a2asim {
 namespace {
 
@@ -104,6 +106,7 @@ std::string model_lines(const Scenario& scenario) {
 std::string step_line(const Step& step) {
   std::vector<std::string_view> names;
   names.reserve(step.mode.size());
+  A2ASIM_INVARIANT(step.mode.size() == 1 || step.mode.size() == step.tokens.size(), "one mode, or one a rank");
   for (const ForwardMode mode : step.mode) names.push_back(name_in(step_modes(), mode));
   const std::string mode = names.size() == 1 ? std::string(names[0]) : fmt::format("[{}]", fmt::join(names, ", "));
   std::string out = fmt::format("  - {{mode: {}, tokens: {}", mode, list(step.tokens));
@@ -130,6 +133,7 @@ std::string fault_value(const Fault& fault) {
 }
 
 std::string fault_line(const Fault& fault) {
+  A2ASIM_INVARIANT(fault.step >= 0, "steps count from zero");
   const std::string step = is_construction_fault(fault.kind) ? "" : fmt::format("step: {}, ", fault.step);
   return fmt::format("  - {{{}{}: {}{}}}\n", step, name_in(fault_kinds(), fault.kind), fault_value(fault),
                      fault.masked ? ", masked: true" : "");
