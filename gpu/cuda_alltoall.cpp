@@ -6,6 +6,7 @@
 
 #include "gpu/group/process_group.h"
 #include "gpu/launch.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim::gpu {
 namespace {
@@ -18,6 +19,7 @@ constexpr std::int64_t staged(std::int64_t bytes) { return (bytes + 255) / 256 *
 bool takes_part(const AllToAllConfig& config, int rank) { return (config.active_rank_mask >> rank & 1) != 0; }
 
 Result<void> check_alike(std::span<const AllToAllConfig> configs) {
+  A2ASIM_INVARIANT(!configs.empty(), "there is a configuration");
   for (std::size_t rank = 0; rank < configs.size(); ++rank) {
     if (auto ok = validate(configs[rank]); !ok) return ok;
     if (configs[rank].ep_size != static_cast<int>(configs.size())) {
@@ -74,6 +76,7 @@ Result<std::unique_ptr<CudaAllToAll>> CudaAllToAll::create(std::span<const AllTo
 
 Result<void> CudaAllToAll::check_options(std::span<const AllToAllConfig> configs, const CudaOptions& options,
                                          std::vector<Place>& places) {
+  A2ASIM_INVARIANT(configs_.empty() && places.empty(), "options are checked once");
   if (configs.empty() || options.devices.empty()) {
     return fail(ErrorKind::bad_input, "an all-to-all needs a configuration and a device");
   }
@@ -95,6 +98,7 @@ Result<void> CudaAllToAll::check_options(std::span<const AllToAllConfig> configs
 
 // Who lives where, and the slices. With a group all processes take the same steps here.
 Result<void> CudaAllToAll::set_up_places(const CudaOptions& options, std::span<const Place> own) {
+  A2ASIM_INVARIANT(own.size() == options.devices.size(), "every device is a place");
   auto placement = exchange_places(own, group_);
   if (!placement) return tl::unexpected(placement.error());
   placement_ = std::move(*placement);
@@ -117,6 +121,7 @@ Result<void> CudaAllToAll::set_up_places(const CudaOptions& options, std::span<c
 }
 
 Result<void> CudaAllToAll::set_up_devices(const CudaOptions& options) {
+  A2ASIM_INVARIANT(devices_.empty() && placement_.num_local == options.devices.size(), "every device is a place");
   staging_.resize(local_ranks_.size());
   plans_.resize(local_ranks_.size());
   for (std::size_t place = 0; place < options.devices.size(); ++place) {
@@ -144,6 +149,7 @@ Result<void> CudaAllToAll::set_up_devices(const CudaOptions& options) {
 }
 
 std::size_t CudaAllToAll::local_place_of(int rank) const {
+  A2ASIM_INVARIANT(slices_.is_local(rank), "the rank lives here");
   return placement_.place_of_rank(static_cast<std::size_t>(rank), configs_.size()) - placement_.first_local;
 }
 
@@ -151,6 +157,7 @@ std::size_t CudaAllToAll::local_place_of(int rank) const {
 Result<void> CudaAllToAll::agreed(const Result<void>& own) { return group_ == nullptr ? own : group_->agree(own); }
 
 const AllToAllConfig& CudaAllToAll::config_of(std::size_t local) const {
+  A2ASIM_INVARIANT(local < local_ranks_.size(), "the rank is driven here");
   return configs_[static_cast<std::size_t>(local_ranks_[local])];
 }
 
@@ -168,6 +175,7 @@ Result<void> CudaAllToAll::expect(Phase phase, const char* call) const {
 }
 
 Result<std::vector<RankPlan>> CudaAllToAll::check_inputs(std::span<const DispatchInput> inputs) const {
+  A2ASIM_INVARIANT(!configs_.empty(), "there is a configuration");
   if (inputs.size() != local_ranks_.size()) {
     return fail(ErrorKind::bad_input, number(static_cast<std::int64_t>(inputs.size())) + " inputs for " +
                                           number(static_cast<std::int64_t>(local_ranks_.size())) + " local ranks");
@@ -191,6 +199,7 @@ Result<std::vector<RankPlan>> CudaAllToAll::check_inputs(std::span<const Dispatc
 
 // Grows only. A graph holds the addresses, so growing drops the graphs; they are recorded again from their plans.
 Result<void> CudaAllToAll::reserve_staging(std::size_t local, std::int64_t tokens) {
+  A2ASIM_INVARIANT(local < staging_.size() && tokens >= 0, "the rank is driven here");
   Staging& staging = staging_[local];
   if (staging.memory != nullptr && tokens <= staging.capacity_tokens) return {};
   const AllToAllConfig& config = config_of(local);
@@ -222,6 +231,7 @@ Result<void> CudaAllToAll::reserve_staging(std::size_t local, std::int64_t token
 }
 
 Result<void> CudaAllToAll::stage_rank(std::size_t local, const DispatchInput& input) {
+  A2ASIM_INVARIANT(input.payloads.size() == config_of(local).payload_bytes_per_token.size(), "inputs were checked");
   if (auto ok = reserve_staging(local, input.local_num_tokens); !ok) return ok;
   const int id = device_of(local_ranks_[local]);
   if (auto ok = cuda_result(cudaSetDevice(id), "cudaSetDevice"); !ok) return ok;
@@ -232,6 +242,7 @@ Result<void> CudaAllToAll::stage_rank(std::size_t local, const DispatchInput& in
                        "copying inputs");
   };
   const StagedRank& at = staging_[local].at;
+  A2ASIM_INVARIANT(input.local_num_tokens <= staging_[local].capacity_tokens, "staging was reserved");
   if (auto ok = copy(at.token_selected_experts, std::as_bytes(input.token_selected_experts)); !ok) return ok;
   for (std::size_t p = 0; p < input.payloads.size(); ++p) {
     if (auto ok = copy(at.payloads[p], input.payloads[p]); !ok) return ok;
@@ -256,6 +267,7 @@ Result<void> CudaAllToAll::stage(std::span<const DispatchInput> inputs) {
 }
 
 LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) const {
+  A2ASIM_INVARIANT(device.state != nullptr && device.local.size() <= static_cast<std::size_t>(kMaxRanks), "a device has its state and ranks");
   LaunchArgs args;
   args.ep_size = static_cast<std::int32_t>(configs_.size());
   args.guard = guard_ ? 1 : 0;
@@ -268,6 +280,7 @@ LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) con
   }
   for (const std::size_t local : device.local) {
     RankArgs& rank = args.ranks[args.num_local_ranks++];
+    A2ASIM_INVARIANT(plans_[local].runtime_max_tokens_per_rank <= config_of(local).max_num_tokens, "R stays below the cap");
     rank = rank_args(config_of(local), local_ranks_[local], plans_[local], staging_[local].at);
     if (for_combine) {
       rank.runtime_max_tokens_per_rank = static_cast<std::int32_t>(plans_[local].combine_runtime_max_tokens_per_rank);
@@ -284,6 +297,7 @@ LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) con
 
 template <class Launch>
 Result<void> CudaAllToAll::on_each_device(const char* what, const Launch& launch) {
+  A2ASIM_INVARIANT(!devices_.empty(), "there is a device");
   for (const Device& device : devices_) {
     if (device.local.empty()) continue;
     if (auto ok = cuda_result(cudaSetDevice(device.id), "cudaSetDevice"); !ok) return ok;
@@ -303,6 +317,7 @@ Result<void> CudaAllToAll::load_on_each_device(const Load& load) {
 }
 
 Result<void> CudaAllToAll::enqueue_dispatch() {
+  A2ASIM_INVARIANT(plans_.size() == local_ranks_.size(), "every local rank has a plan");
   if (auto ok = load_on_each_device([](const Device&) -> Result<int> { return load_dispatch(); }); !ok) return ok;
   return on_each_device("launching dispatch", [&](const Device& device) -> Result<int> {
     return launch_dispatch(launch_args(device, false), device.stream.get());
@@ -310,6 +325,7 @@ Result<void> CudaAllToAll::enqueue_dispatch() {
 }
 
 Result<void> CudaAllToAll::enqueue_sanitize(std::int32_t invalid_expert_id) {
+  A2ASIM_INVARIANT(plans_.size() == local_ranks_.size(), "every local rank has a plan");
   return on_each_device("launching sanitize", [&](const Device& device) -> Result<int> {
     const LaunchArgs args = launch_args(device, false);
     SanitizeArgs sanitize;
@@ -327,6 +343,7 @@ Result<void> CudaAllToAll::enqueue_sanitize(std::int32_t invalid_expert_id) {
 }
 
 Result<void> CudaAllToAll::enqueue_experts(const ExpertPayloads& payloads) {
+  A2ASIM_INVARIANT(plans_.size() == local_ranks_.size(), "every local rank has a plan");
   return on_each_device("launching experts", [&](const Device& device) -> Result<int> {
     ExpertArgs by_local_rank[kMaxRanks];
     for (std::size_t i = 0; i < device.local.size(); ++i) {
@@ -339,6 +356,7 @@ Result<void> CudaAllToAll::enqueue_experts(const ExpertPayloads& payloads) {
 }
 
 Result<void> CudaAllToAll::enqueue_combine() {
+  A2ASIM_INVARIANT(plans_.size() == local_ranks_.size(), "every local rank has a plan");
   if (configs_[0].combine_type == DataType::opaque) {
     return fail(ErrorKind::bad_input, "opaque rows have no numbers for experts or combine");
   }
@@ -353,6 +371,7 @@ Result<void> CudaAllToAll::enqueue_combine() {
 }
 
 Result<void> CudaAllToAll::finish() {
+  A2ASIM_INVARIANT(!devices_.empty(), "there is something to wait for");
   Result<void> found;
   for (Device& device : devices_) {
     if (auto ok = cuda_result(cudaSetDevice(device.id), "cudaSetDevice"); !ok) return ok;
@@ -407,6 +426,7 @@ Result<void> CudaAllToAll::combine(std::span<const std::int64_t> runtime_max_tok
 }
 
 Result<void> CudaAllToAll::plan_combine(std::span<const std::int64_t> runtime_max_tokens_per_rank) {
+  A2ASIM_INVARIANT(phase_ == Phase::dispatched, "combine follows dispatch");
   if (runtime_max_tokens_per_rank.size() != local_ranks_.size()) {
     return fail(ErrorKind::bad_input, "combine needs one runtime_max_tokens_per_rank for each local rank");
   }
@@ -420,11 +440,13 @@ Result<void> CudaAllToAll::plan_combine(std::span<const std::int64_t> runtime_ma
 }
 
 Result<void> CudaAllToAll::read_outputs(std::vector<std::vector<std::byte>>& outputs) const {
+  A2ASIM_INVARIANT(plans_.size() == local_ranks_.size(), "every local rank has a plan");
   outputs.assign(local_ranks_.size(), {});
   for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
     if (!is_active(local) || plans_[local].num_tokens == 0) continue;
     const std::int64_t bytes = plans_[local].num_tokens * config_of(local).combine_bytes_per_token();
     outputs[local].resize(static_cast<std::size_t>(bytes));
+    A2ASIM_INVARIANT(plans_[local].num_tokens <= staging_[local].capacity_tokens, "outputs were staged");
     const int code =
         cudaMemcpy(outputs[local].data(), staging_[local].at.output, outputs[local].size(), cudaMemcpyDefault);
     if (auto ok = cuda_result(code, "reading outputs"); !ok) return ok;
@@ -450,10 +472,12 @@ Result<void> CudaAllToAll::poison(std::byte value) {
 }
 
 Result<void> CudaAllToAll::poison_own(std::byte value) {
+  A2ASIM_INVARIANT(!devices_.empty(), "there is memory to fill");
   for (std::size_t rank = 0; rank < configs_.size(); ++rank) {
     if (!slices_.is_local(static_cast<int>(rank))) continue;
     const std::int64_t from = configs_[rank].layout().payload_data;
     std::byte* slice = slices_.slice(static_cast<int>(rank));
+    A2ASIM_INVARIANT(slice != nullptr && from <= slices_.slice_bytes(static_cast<int>(rank)), "regions lie behind the tables");
     const auto bytes = static_cast<std::size_t>(slices_.slice_bytes(static_cast<int>(rank)) - from);
     if (auto ok = cuda_result(cudaSetDevice(device_of(static_cast<int>(rank))), "cudaSetDevice"); !ok) return ok;
     if (auto ok = cuda_result(cudaMemset(slice + from, static_cast<int>(value), bytes), "poisoning"); !ok) return ok;

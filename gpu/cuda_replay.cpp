@@ -7,11 +7,13 @@
 #include <string>
 
 #include "gpu/cuda_alltoall.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim::gpu {
 
 // Graphs hold the mask: they are recorded again, from their plans, when they are next asked for.
 void CudaAllToAll::set_active_rank_mask(std::uint64_t mask) {
+  A2ASIM_INVARIANT(phase_ != Phase::dispatched, "the mask changes between rounds");
   for (AllToAllConfig& config : configs_) config.active_rank_mask = mask;
   graphs_.clear();
   for (Device& device : devices_) device.local.clear();
@@ -21,6 +23,7 @@ void CudaAllToAll::set_active_rank_mask(std::uint64_t mask) {
 }
 
 Result<void> CudaAllToAll::enqueue_sequence(std::int32_t invalid_expert_id, const ExpertPayloads& payloads) {
+  A2ASIM_INVARIANT(phase_ == Phase::idle, "a sequence begins with dispatch");
   auto ok = enqueue_dispatch();
   if (ok) ok = enqueue_sanitize(invalid_expert_id);
   if (ok) ok = enqueue_experts(payloads);
@@ -29,6 +32,7 @@ Result<void> CudaAllToAll::enqueue_sequence(std::int32_t invalid_expert_id, cons
 }
 
 Result<std::vector<OwnedGraphExec>> CudaAllToAll::record_graphs(const Capture& record) {
+  A2ASIM_INVARIANT(record.plans.size() == local_ranks_.size(), "a capture has every local rank");
   Result<void> recorded;
   std::size_t begun = 0;
   for (const Device& device : devices_) {
@@ -86,12 +90,14 @@ Result<void> CudaAllToAll::capture_own(std::span<const DispatchInput> inputs, st
   auto graphs = record_graphs(record);
   if (!graphs) return tl::unexpected(graphs.error());
   const auto id = static_cast<GraphId>(captures_.size());
+  A2ASIM_INVARIANT(graphs->size() == devices_.size(), "every device has its graph");
   captures_.push_back(std::move(record));
   graphs_[std::vector<GraphId>(local_ranks_.size(), id)] = std::move(*graphs);
   return {};
 }
 
 Result<void> CudaAllToAll::prepare_graphs(const std::vector<GraphId>& ids, const Capture& record) {
+  A2ASIM_INVARIANT(ids.size() == local_ranks_.size(), "every local rank names a graph");
   if (graphs_.contains(ids)) return {};
   auto graphs = record_graphs(record);
   if (!graphs) return tl::unexpected(graphs.error());
@@ -100,6 +106,7 @@ Result<void> CudaAllToAll::prepare_graphs(const std::vector<GraphId>& ids, const
 }
 
 Result<void> CudaAllToAll::launch_graphs(const std::vector<GraphId>& ids) {
+  A2ASIM_INVARIANT(graphs_.contains(ids) && graphs_[ids].size() == devices_.size(), "graphs are prepared before they run");
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     if (auto ok = cuda_result(cudaSetDevice(devices_[i].id), "cudaSetDevice"); !ok) return ok;
     const int code = cudaGraphLaunch(graphs_[ids][i].get(), devices_[i].stream.get());
@@ -115,6 +122,7 @@ Result<std::vector<RankPlan>> CudaAllToAll::replay_plans(std::span<const GraphId
     return fail(ErrorKind::bad_input, "replay needs one graph and one input for each local rank");
   }
   std::vector<DispatchInput> as_baked(inputs.begin(), inputs.end());
+  A2ASIM_INVARIANT(captures_.empty() || captures_.back().plans.size() == inputs.size(), "a capture has every local rank");
   for (std::size_t local = 0; local < graphs.size(); ++local) {
     if (graphs[local] == kEager) continue;
     if (graphs[local] < 0 || graphs[local] >= static_cast<GraphId>(captures_.size())) {
@@ -146,6 +154,7 @@ Result<void> CudaAllToAll::replay(std::span<const GraphId> graphs, std::span<con
                           : any_captured ? &captures_[static_cast<std::size_t>(*captured)]
                                          : &captures_.back();
   // An eager rank makes the same calls with the same constants.
+  A2ASIM_INVARIANT(!ok || record != nullptr, "what is replayed was captured");
   const bool by_graph = any_captured && all_captured;
   if (ok && by_graph) ok = prepare_graphs(ids, *record);
   if (ok = agreed(ok); !ok) return ok;

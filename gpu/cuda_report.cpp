@@ -4,12 +4,14 @@
 
 #include "gpu/cuda_alltoall.h"
 #include "model/alltoall/error.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim::gpu {
 namespace {
 
 // The first field in which two ranks differ.
 std::optional<AllToAllError> difference(int rank, const GuardRecord& own, int peer, const GuardRecord& theirs) {
+  A2ASIM_INVARIANT(rank >= 0 && peer >= 0, "ranks are compared");
   struct Field {
     AllToAllField field;
     int payload;
@@ -36,6 +38,7 @@ std::optional<AllToAllError> difference(int rank, const GuardRecord& own, int pe
 }
 
 GuardRecord record_of(const RankArgs& rank) {
+  A2ASIM_INVARIANT(rank.num_payloads <= kMaxPayloads, "a record has room for all payloads");
   GuardRecord record;
   record.runtime_max_tokens_per_rank = rank.runtime_max_tokens_per_rank;
   record.max_num_tokens = rank.max_num_tokens;
@@ -47,6 +50,7 @@ GuardRecord record_of(const RankArgs& rank) {
 }  // namespace
 
 Result<void> CudaAllToAll::report(Device& device) {
+  A2ASIM_INVARIANT(device.state != nullptr, "a device has its state");
   DeviceState state;
   const int read = cudaMemcpy(&state, device.state.get(), sizeof(state), cudaMemcpyDeviceToHost);
   if (auto ok = cuda_result(read, "reading the device state"); !ok) return ok;
@@ -73,6 +77,7 @@ Error CudaAllToAll::timeout_error(const Device& device, const DeviceState& state
     if (missing == 0) continue;
     const WorkspaceLayout at = config_of(local).layout();
     std::vector<std::int32_t> control(static_cast<std::size_t>(at.topk_target_ranks / 4));
+    A2ASIM_INVARIANT(at.topk_target_ranks <= slices_.slice_bytes(rank), "flags lie inside the slice");
     if (auto ok = slices_.use_device_of(rank); !ok) return ok.error();
     const auto read = cudaMemcpy(control.data(), slices_.slice(rank), control.size() * 4, cudaMemcpyDefault);
     if (auto ok = cuda_result(read, "reading flags"); !ok) return ok.error();
@@ -95,6 +100,7 @@ Error CudaAllToAll::timeout_error(const Device& device, const DeviceState& state
 }
 
 Error CudaAllToAll::guard_error(const Device& device, const DeviceState& state) const {
+  A2ASIM_INVARIANT(state.guard_mismatch != 0, "the guard fired");
   for (const std::size_t local : device.local) {
     SliceHeader header;
     const int rank = local_ranks_[local];
@@ -124,10 +130,12 @@ Error CudaAllToAll::bad_expert_error(const Device& device, const DeviceState& st
   const int rank = static_cast<int>(state.bad_expert >> 48);
   const auto token = static_cast<std::int64_t>(state.bad_expert >> 8 & ((std::uint64_t{1} << 40) - 1));
   const auto position = static_cast<std::int64_t>(state.bad_expert & 0xff);
+  A2ASIM_INVARIANT(state.bad_expert != kNoBadExpert && rank >= 0 && rank < world_size(), "an id of some rank was out of range");
   std::int32_t expert = 0;
   for (const std::size_t local : device.local) {
     if (local_ranks_[local] != rank) continue;
     const std::int32_t* ids = staging_[local].at.token_selected_experts + token * config_of(local).top_k + position;
+    A2ASIM_INVARIANT(token < plans_[local].num_tokens && position < config_of(local).top_k, "the id was one of the staged");
     if (auto ok = cuda_result(cudaMemcpy(&expert, ids, sizeof(expert), cudaMemcpyDefault), "reading an id"); !ok) {
       return ok.error();
     }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "gpu/group/process_group.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim::gpu {
 namespace {
@@ -37,6 +38,7 @@ Result<void> nccl_result(ncclResult_t code, const char* what) {
 }
 
 Result<void> NcclWorld::bounded(const char* what, std::function<ncclResult_t()> call) {
+  A2ASIM_INVARIANT(what != nullptr && call != nullptr && limit_.count() > 0, "a call has a name and a limit");
   struct State {
     std::mutex mutex;
     std::condition_variable changed;
@@ -62,6 +64,7 @@ Result<void> NcclWorld::bounded(const char* what, std::function<ncclResult_t()> 
 }
 
 Result<void> NcclWorld::grouped(const char* what, const std::function<ncclResult_t(std::size_t local_place)>& call) {
+  A2ASIM_INVARIANT(call != nullptr && !comms_.empty(), "a call is made for every local place");
   return bounded(what, [call, count = comms_.size(), devices = placement_, first = placement_.first_local] {
     ncclResult_t code = ncclGroupStart();
     if (code != ncclSuccess) return code;
@@ -75,6 +78,7 @@ Result<void> NcclWorld::grouped(const char* what, const std::function<ncclResult
 }
 
 Result<void> NcclWorld::connect(ProcessGroup* group) {
+  A2ASIM_INVARIANT(comms_.empty() && placement_.num_local >= 1, "a world is connected once");
   setenv("NCCL_NVLS_ENABLE", "0", 1);
   ncclUniqueId id = {};
   Result<void> made;
@@ -99,6 +103,7 @@ Result<void> NcclWorld::connect(ProcessGroup* group) {
 
 Result<std::shared_ptr<NcclWorld>> NcclWorld::get(const Placement& placement, ProcessGroup* group,
                                                   std::chrono::milliseconds limit) {
+  A2ASIM_INVARIANT(limit.count() > 0 && !placement.places.empty(), "a world has places, and limits");
   struct Kept {
     std::vector<int> key;
     std::shared_ptr<NcclWorld> world;
@@ -148,6 +153,7 @@ struct NcclWindows::Registered {
 };
 
 Result<std::unique_ptr<NcclWindows>> NcclWindows::create(std::shared_ptr<NcclWorld> world, std::int64_t bytes) {
+  A2ASIM_INVARIANT(world != nullptr && bytes > 0, "a window has a world and bytes");
   if (auto ok = check_version(); !ok) return tl::unexpected(ok.error());
   std::unique_ptr<NcclWindows> made(new NcclWindows);
   made->world_ = std::move(world);
@@ -189,6 +195,7 @@ Result<std::unique_ptr<NcclWindows>> NcclWindows::create(std::shared_ptr<NcclWor
 }
 
 Result<void> NcclWindows::resolve(std::size_t local_place) {
+  A2ASIM_INVARIANT(local_place < memory_->windows.size() && bases_.size() == local_place, "places are resolved in order");
   const std::size_t places = world_->placement().places.size();
   const ncclWindow_t window = memory_->windows[local_place];
   if (window == nullptr) return fail(ErrorKind::runtime_error, "NCCL: no window for this memory");

@@ -9,6 +9,7 @@
 #include "gpu/group/process_group.h"
 #include "gpu/nccl_world.h"
 #include "model/alltoall/workspace.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim::gpu {
 namespace {
@@ -51,6 +52,7 @@ Result<std::vector<Place>> describe_places(std::span<const int> devices) {
 
 Result<std::unique_ptr<PeerRegion>> PeerRegion::create(const Placement& placement, std::int64_t bytes,
                                                        PeerMemory wanted, ProcessGroup* group) {
+  A2ASIM_INVARIANT(bytes > 0 && placement.num_local >= 1, "every process has a place and memory");
   const auto ways = possible_ways(placement, wanted, kHasNccl);
   if (!ways) return tl::unexpected(ways.error());
   const bool alone = placement.num_processes == 1 && placement.places.size() == 1;
@@ -81,6 +83,7 @@ Result<std::unique_ptr<PeerRegion>> PeerRegion::create(const Placement& placemen
 }
 
 Result<void> PeerRegion::set_up(PeerMemory way) {
+  A2ASIM_INVARIANT(way != PeerMemory::automatic && bytes_ > 0, "a way was chosen");
   if (way == PeerMemory::nccl) return open_window();
   auto ok = allocate();
   if (ok) ok = allow_peer_access();
@@ -91,6 +94,7 @@ Result<void> PeerRegion::set_up(PeerMemory way) {
 }
 
 Result<void> PeerRegion::allocate() {
+  A2ASIM_INVARIANT(own_.empty(), "memory is taken once");
   for (std::size_t local = 0; local < placement_.num_local; ++local) {
     const int device = placement_.places[placement_.first_local + local].device;
     if (auto ok = cuda_result(cudaSetDevice(device), "cudaSetDevice"); !ok) return ok;
@@ -107,6 +111,7 @@ Result<void> PeerRegion::allocate() {
 
 // Among the devices of this process.
 Result<void> PeerRegion::allow_peer_access() const {
+  A2ASIM_INVARIANT(placement_.first_local + placement_.num_local <= placement_.places.size(), "local places are among all");
   for (std::size_t a = 0; a < placement_.num_local; ++a) {
     for (std::size_t b = 0; b < placement_.num_local; ++b) {
       const int from = placement_.places[placement_.first_local + a].device;
@@ -134,6 +139,7 @@ Result<void> PeerRegion::allow_peer_access() const {
 
 // Every process's handles, in the order of places; each local device opens those of the other processes.
 Result<void> PeerRegion::open_handles() {
+  A2ASIM_INVARIANT(group_ != nullptr && own_.size() == placement_.num_local, "handles are of this process's memory");
   std::string own;
   Result<void> exported;
   for (const DeviceMemory& memory : own_) {
@@ -174,6 +180,7 @@ Result<void> PeerRegion::open_window() {
   if (!windows) return tl::unexpected(windows.error());
   windows_ = std::move(*windows);
   bases_ = windows_->bases();
+  A2ASIM_INVARIANT(bases_.size() == placement_.num_local, "every local place has its addresses");
   return {};
 #else
   return fail(ErrorKind::runtime_error, "this program was built without NCCL");

@@ -4,6 +4,7 @@
 
 #include "model/alltoall/error.h"
 #include "model/alltoall/routing.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim::gpu {
 namespace {
@@ -40,6 +41,7 @@ Result<void> check_sizes(const AllToAllConfig& config, int rank, const DispatchI
 // The kernels, like FlashInfer's, move a payload in the widest vectors that divide its row; FlashInfer faults where the
 // region in front ends off such a boundary.
 Result<void> check_alignment(const AllToAllConfig& config, int rank, std::int64_t runtime_max) {
+  A2ASIM_INVARIANT(runtime_max >= 1 && runtime_max <= config.max_num_tokens, "R was checked");
   const RegionView regions = config.regions(runtime_max);
   for (int p = 0; p < regions.num_payloads(); ++p) {
     const std::int32_t width = vector_width_bytes(regions.bytes_per_token(p));
@@ -54,6 +56,7 @@ Result<void> check_alignment(const AllToAllConfig& config, int rank, std::int64_
 }
 
 Result<void> check_experts(const AllToAllConfig& config, int rank, std::span<const std::int32_t> experts) {
+  A2ASIM_INVARIANT(config.top_k >= 1 && experts.size() % static_cast<std::size_t>(config.top_k) == 0, "sizes were checked");
   for (std::size_t i = 0; i < experts.size(); ++i) {
     if (experts[i] >= 0 && experts[i] < config.num_experts) continue;
     const auto top_k = static_cast<std::size_t>(config.top_k);
@@ -70,6 +73,7 @@ Result<void> check_experts(const AllToAllConfig& config, int rank, std::span<con
 }  // namespace
 
 Result<RankPlan> check_dispatch(const AllToAllConfig& config, int rank, const DispatchInput& input) {
+  A2ASIM_INVARIANT(rank >= 0 && rank < config.ep_size, "an input is of a rank");
   const std::int64_t runtime_max = input.runtime_max_tokens_per_rank;
   auto ok = check_runtime_max(config, rank, runtime_max);
   if (ok) ok = check_sizes(config, rank, input);
@@ -80,10 +84,12 @@ Result<RankPlan> check_dispatch(const AllToAllConfig& config, int rank, const Di
 }
 
 Result<void> check_combine(const AllToAllConfig& config, int rank, std::int64_t runtime_max_tokens_per_rank) {
+  A2ASIM_INVARIANT(rank >= 0 && rank < config.ep_size, "combine is of a rank");
   return check_runtime_max(config, rank, runtime_max_tokens_per_rank);
 }
 
 Result<ExpertArgs> expert_args(const AllToAllConfig& config, int rank, const ExpertPayloads& payloads) {
+  A2ASIM_INVARIANT(rank >= 0 && rank < config.ep_size, "experts are of a rank");
   if (config.combine_type == DataType::opaque) {
     return fail(ErrorKind::bad_input, of_rank(rank) + "opaque rows have no numbers for experts or combine");
   }
@@ -108,6 +114,9 @@ Result<ExpertArgs> expert_args(const AllToAllConfig& config, int rank, const Exp
 }
 
 RankArgs rank_args(const AllToAllConfig& config, int rank, const RankPlan& plan, const StagedRank& staged) {
+  A2ASIM_INVARIANT(rank >= 0 && rank < config.ep_size, "arguments are of a rank");
+  A2ASIM_INVARIANT(plan.num_tokens <= plan.runtime_max_tokens_per_rank || plan.num_tokens == 0, "rows fit R: R >= rows");
+  A2ASIM_INVARIANT(config.payload_bytes_per_token.size() <= static_cast<std::size_t>(kMaxPayloads), "a configuration was validated");
   RankArgs args;
   args.rank = rank;
   args.num_tokens = static_cast<std::int32_t>(plan.num_tokens);
@@ -132,6 +141,7 @@ RankArgs rank_args(const AllToAllConfig& config, int rank, const RankPlan& plan,
     payload.bytes_per_token = static_cast<std::int32_t>(bytes);
     payload.first_vector = args.num_vectors;
     payload.width_bytes = vector_width_bytes(bytes);
+    A2ASIM_INVARIANT(bytes % payload.width_bytes == 0, "rows are whole vectors");
     payload.num_vectors = payload.bytes_per_token / payload.width_bytes;
     args.num_vectors += payload.num_vectors;
   }

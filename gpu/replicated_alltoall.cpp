@@ -5,6 +5,8 @@
 #include <numeric>
 #include <string>
 
+#include "model/base/check_invariant.h"
+
 namespace a2asim::gpu {
 namespace {
 
@@ -25,6 +27,7 @@ Result<std::unique_ptr<ReplicatedAllToAll>> ReplicatedAllToAll::create(std::span
   auto own = CudaAllToAll::create(configs, options);
   if (!own) return tl::unexpected(own.error());
   std::unique_ptr<ReplicatedAllToAll> made(new ReplicatedAllToAll);
+  A2ASIM_INVARIANT(options.group != nullptr && !configs.empty(), "several processes, one configuration at least");
   made->group_ = options.group;
   made->own_ = std::move(*own);
   made->ranks_ = options.local_ranks;
@@ -44,6 +47,7 @@ Result<std::vector<T>> ReplicatedAllToAll::pick(std::span<const T> all) const {
   std::vector<T> mine;
   for (const int rank : own_->local_ranks()) {
     const auto at = std::find(ranks_.begin(), ranks_.end(), rank) - ranks_.begin();
+    A2ASIM_INVARIANT(at < std::ssize(ranks_), "who is driven here is driven");
     mine.push_back(all[static_cast<std::size_t>(at)]);
   }
   return mine;
@@ -55,16 +59,19 @@ Result<void> ReplicatedAllToAll::dispatch(std::span<const DispatchInput> inputs)
 }
 
 Result<void> ReplicatedAllToAll::sanitize(std::int32_t invalid_expert_id) {
+  A2ASIM_INVARIANT(group_ != nullptr, "processes agree in a group");
   return group_->agree(own_->sanitize(invalid_expert_id));
 }
 
 Result<void> ReplicatedAllToAll::experts(const ExpertPayloads& payloads) {
+  A2ASIM_INVARIANT(group_ != nullptr, "processes agree in a group");
   return group_->agree(own_->experts(payloads));
 }
 
 // One exchange a driven rank: the process that has it gives its bytes.
 Result<void> ReplicatedAllToAll::gather_outputs(std::vector<std::vector<std::byte>>& own,
                                                 std::vector<std::vector<std::byte>>& outputs) const {
+  A2ASIM_INVARIANT(own.size() == own_->local_ranks().size(), "every local rank has an output");
   outputs.clear();
   for (const int rank : ranks_) {
     const auto local = own_->local_ranks();

@@ -7,6 +7,7 @@
 #include "gpu/group/process_group.h"
 #include "gpu/launch.h"
 #include "model/alltoall/workspace.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim::gpu {
 namespace {
@@ -17,6 +18,7 @@ constexpr std::int64_t kRowAlignment_bytes = 4096;
 
 // Header and slice become zero, the red zone behind them its pattern.
 Result<void> clear_slice(std::byte* from, std::byte* red_zone) {
+  A2ASIM_INVARIANT(from != nullptr && from < red_zone, "a red zone lies behind its slice");
   const int zeroed = cudaMemset(from, 0, static_cast<std::size_t>(red_zone - from));
   if (auto ok = cuda_result(zeroed, "clearing the workspace"); !ok) return ok;
   return cuda_result(cudaMemset(red_zone, kRedZoneByte, kRedZone_bytes), "marking a red zone");
@@ -25,6 +27,7 @@ Result<void> clear_slice(std::byte* from, std::byte* red_zone) {
 // Sizes as the process says that has the rank: others may be mistaken, and must not write where nothing is.
 Result<std::vector<SymmetricSlices::Slice>> exchange_sizes(std::span<const SymmetricSlices::Slice> own,
                                                            const Placement& placement, ProcessGroup* group) {
+  A2ASIM_INVARIANT(!own.empty() && !placement.places.empty(), "ranks have places");
   std::vector<SymmetricSlices::Slice> sizes(own.begin(), own.end());
   if (group == nullptr) return sizes;
   const auto all = group->all_gather(std::string(reinterpret_cast<const char*>(own.data()), own.size_bytes()));
@@ -51,6 +54,7 @@ Result<SymmetricSlices> SymmetricSlices::create(std::span<const Slice> slices, c
   const auto sizes = exchange_sizes(slices, placement, group);
   if (!sizes) return tl::unexpected(sizes.error());
   SymmetricSlices made;
+  A2ASIM_INVARIANT(sizes->size() == slices.size(), "every rank has a size");
   made.placement_ = placement;
   for (const Slice& size : *sizes) {
     made.slice_bytes_.push_back(size.bytes);
@@ -64,6 +68,7 @@ Result<SymmetricSlices> SymmetricSlices::create(std::span<const Slice> slices, c
     const std::int64_t start = pitch * ranks_at[placement.place_of_rank(rank, sizes->size())]++;
     const std::int64_t payload_data = (*sizes)[rank].payload_data;
     made.pitch_start_bytes_.push_back(start);
+    A2ASIM_INVARIANT(payload_data >= 0 && payload_data <= (*sizes)[rank].bytes, "regions lie inside the slice");
     made.offset_bytes_.push_back(start + header_bytes + align_up(payload_data, kRowAlignment_bytes) - payload_data);
   }
   const std::int64_t most = *std::max_element(ranks_at.begin(), ranks_at.end());
@@ -78,6 +83,7 @@ Result<SymmetricSlices> SymmetricSlices::create(std::span<const Slice> slices, c
 }
 
 Result<void> SymmetricSlices::clear() const {
+  A2ASIM_INVARIANT(region_ != nullptr, "there is memory");
   for (int rank = 0; rank < static_cast<int>(slice_bytes_.size()); ++rank) {
     if (!is_local(rank)) continue;
     if (auto ok = use_device_of(rank); !ok) return ok;
@@ -90,6 +96,7 @@ Result<void> SymmetricSlices::clear() const {
 }
 
 std::byte* SymmetricSlices::slice(int rank, std::size_t local_place) const {
+  A2ASIM_INVARIANT(is_rank(rank) && local_place < placement_.num_local, "a slice is of a rank, seen from a place here");
   return region_->base(local_place, place_of(rank)) + offset_bytes_[static_cast<std::size_t>(rank)];
 }
 
@@ -98,11 +105,13 @@ std::byte* SymmetricSlices::slice(int rank) const {
 }
 
 Result<void> SymmetricSlices::use_device_of(int rank) const {
+  A2ASIM_INVARIANT(is_rank(rank), "a slice is of a rank");
   const std::size_t place = is_local(rank) ? place_of(rank) : placement_.first_local;
   return cuda_result(cudaSetDevice(placement_.places[place].device), "cudaSetDevice");
 }
 
 Result<void> SymmetricSlices::check_red_zones() const {
+  A2ASIM_INVARIANT(region_ != nullptr && padded_bytes_ > 0, "there is memory");
   std::vector<unsigned char> zone(static_cast<std::size_t>(kRedZone_bytes));
   for (int rank = 0; rank < static_cast<int>(slice_bytes_.size()); ++rank) {
     if (!is_local(rank)) continue;

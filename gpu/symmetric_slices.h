@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpu/peer_region.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim::gpu {
 
@@ -38,7 +39,9 @@ class SymmetricSlices {
   Result<void> check_red_zones() const;
 
  private:
+  bool is_rank(int rank) const { return rank >= 0 && rank < static_cast<int>(slice_bytes_.size()); }
   std::size_t place_of(int rank) const {
+    A2ASIM_INVARIANT(is_rank(rank), "places are of ranks");
     return placement_.place_of_rank(static_cast<std::size_t>(rank), slice_bytes_.size());
   }
   Result<void> clear() const;

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "model/base/check_invariant.h"
+
 namespace a2asim::gpu {
 namespace {
 
@@ -28,6 +30,7 @@ constexpr int kDefaultPort = 29500;  // torchrun's
 constexpr int kLargestPort = 65535;
 
 Result<int> read_number(const Lookup& lookup, const std::string& name, int least, int most) {
+  A2ASIM_INVARIANT(!name.empty() && least <= most, "a variable has a name and values");
   const std::string text = lookup(name).value_or("");
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -38,6 +41,7 @@ Result<int> read_number(const Lookup& lookup, const std::string& name, int least
 
 // Local rank and size: where the launcher does not give them, all processes are taken to be on this host.
 Result<void> read_local(const Lookup& lookup, const Launcher& launcher, ProcessPlace& place) {
+  A2ASIM_INVARIANT(place.rank < place.size, "rank and size were read");
   const bool has_size = lookup(launcher.local_size).has_value();
   place.local_rank = place.rank;
   place.local_size = place.size;
@@ -54,6 +58,7 @@ Result<void> read_local(const Lookup& lookup, const Launcher& launcher, ProcessP
 }
 
 Result<void> read_master(const Lookup& lookup, ProcessPlace& place) {
+  A2ASIM_INVARIANT(place.size > 1, "one process alone meets nobody");
   place.master_address = lookup("MASTER_ADDR").value_or("");
   if (place.master_address.empty()) {
     const bool one_host = place.local_size == place.size && lookup("SLURM_NNODES").value_or("1") == "1";
@@ -85,6 +90,7 @@ Lookup process_environment() {
 }
 
 Result<ProcessPlace> read_launch_environment(const Lookup& lookup) {
+  A2ASIM_INVARIANT(lookup != nullptr, "there is an environment");
   for (const Launcher& launcher : kLaunchers) {
     if (!lookup(launcher.rank) || !lookup(launcher.size)) continue;
     ProcessPlace place;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "gpu/group/process_group.h"
+#include "model/base/check_invariant.h"
 
 namespace a2asim::gpu {
 namespace {
@@ -16,6 +17,7 @@ std::string of(const Place& place) {
 
 // Why this way is not possible; empty: it is.
 std::string obstacle(const Placement& placement, PeerMemory way, bool has_nccl) {
+  A2ASIM_INVARIANT(!placement.places.empty(), "there are places to reach");
   const std::vector<Place>& places = placement.places;
   if (way == PeerMemory::peer && placement.num_processes > 1) return "peer access works inside one process only";
   if (way == PeerMemory::ipc && placement.num_processes == 1) return "IPC works between processes only";
@@ -36,6 +38,7 @@ std::string obstacle(const Placement& placement, PeerMemory way, bool has_nccl) 
 
 std::string_view name(PeerMemory kind) {
   constexpr std::string_view names[] = {"auto", "nccl", "peer", "ipc"};
+  A2ASIM_INVARIANT(static_cast<std::size_t>(kind) < std::size(names), "every way has a name");
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -47,6 +50,7 @@ Result<PeerMemory> parse_peer_memory(const std::string& text) {
 }
 
 Result<Placement> exchange_places(std::span<const Place> own, ProcessGroup* group) {
+  A2ASIM_INVARIANT(!own.empty(), "a process has a place");
   Placement placement;
   placement.num_local = own.size();
   if (group == nullptr) {
@@ -75,6 +79,7 @@ Result<Placement> exchange_places(std::span<const Place> own, ProcessGroup* grou
 }
 
 Result<std::vector<PeerMemory>> possible_ways(const Placement& placement, PeerMemory wanted, bool has_nccl) {
+  A2ASIM_INVARIANT(placement.num_processes >= 1, "there is a process");
   if (wanted != PeerMemory::automatic) {
     const std::string why_not = obstacle(placement, wanted, has_nccl);
     if (why_not.empty()) return std::vector<PeerMemory>{wanted};

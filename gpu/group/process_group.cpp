@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/base/check_invariant.h"
+
 namespace a2asim::gpu {
 namespace {
 
@@ -80,6 +82,7 @@ struct ProcessGroup::Frame {
 
 Socket::End ProcessGroup::send(const Socket& to, std::uint64_t kind, const std::string& body, Deadline deadline) const {
   const Frame frame{kMagic, kind, call_, body.size()};
+  A2ASIM_INVARIANT(static_cast<bool>(to), "a message goes to somebody");
   const auto end = to.send_all(&frame, sizeof frame, deadline);
   return end == Socket::End::done ? to.send_all(body.data(), body.size(), deadline) : end;
 }
@@ -87,6 +90,7 @@ Socket::End ProcessGroup::send(const Socket& to, std::uint64_t kind, const std::
 // Somebody who speaks otherwise, or announces more than most_bytes, counts as having left.
 Socket::End ProcessGroup::receive(const Socket& from, std::uint64_t& kind, std::uint64_t& call, std::string& body,
                                   Deadline deadline, std::uint64_t most_bytes) const {
+  A2ASIM_INVARIANT(static_cast<bool>(from), "a message comes from somebody");
   Frame frame;
   const auto end = from.receive_all(&frame, sizeof frame, deadline);
   if (end != Socket::End::done) return end;
@@ -98,6 +102,7 @@ Socket::End ProcessGroup::receive(const Socket& from, std::uint64_t& kind, std::
 }
 
 std::string ProcessGroup::missing(const std::vector<int>& processes) const {
+  A2ASIM_INVARIANT(!processes.empty(), "somebody is missing");
   std::string text = processes.size() == 1 ? "process " : "processes ";
   for (std::size_t i = 0; i < processes.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(processes[i]);
   return text + " of " + std::to_string(place_.size);
@@ -115,6 +120,7 @@ Error ProcessGroup::broken(std::string message) {
 
 Result<std::unique_ptr<ProcessGroup>> ProcessGroup::join(const ProcessPlace& place, std::chrono::milliseconds limit) {
   std::unique_ptr<ProcessGroup> made(new ProcessGroup);
+  A2ASIM_INVARIANT(place.size >= 1 && place.rank >= 0 && place.rank < place.size, "a process is one of several");
   made->place_ = place;
   made->limit_ = limit;
   auto ok = place.size == 1 ? Result<void>() : place.rank == 0 ? made->meet_at_process_0() : made->go_to_process_0();
@@ -125,6 +131,7 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::join(const ProcessPlace& pla
 // A connection that does not introduce itself is dropped: a port may be looked at by anybody. `refused`: why the run
 // cannot begin.
 Result<void> ProcessGroup::greet(Socket socket, std::string& refused) {
+  A2ASIM_INVARIANT(place_.rank == 0 && refused.empty(), "process 0 greets");
   std::uint64_t kind = 0, call = 0;
   std::string body;
   Hello hello;
@@ -149,6 +156,7 @@ Result<void> ProcessGroup::greet(Socket socket, std::string& refused) {
 }
 
 Result<void> ProcessGroup::meet_at_process_0() {
+  A2ASIM_INVARIANT(place_.rank == 0 && peers_.empty(), "processes meet once");
   const auto deadline = Clock::now() + limit_;
   const std::string where = place_.master_address + ":" + std::to_string(place_.master_port);
   const auto listener = listen_on(place_.master_address, place_.master_port, deadline);
@@ -183,6 +191,7 @@ Result<void> ProcessGroup::meet_at_process_0() {
 }
 
 Result<void> ProcessGroup::go_to_process_0() {
+  A2ASIM_INVARIANT(place_.rank > 0 && peers_.empty(), "processes meet once");
   const auto deadline = Clock::now() + limit_;
   const std::string where = place_.master_address + ":" + std::to_string(place_.master_port);
   auto socket = connect_to(place_.master_address, place_.master_port, deadline);
@@ -206,6 +215,7 @@ Result<void> ProcessGroup::go_to_process_0() {
 }
 
 Result<std::vector<std::string>> ProcessGroup::gather_here(const std::string& own) {
+  A2ASIM_INVARIANT(place_.rank == 0 && std::ssize(peers_) == place_.size, "process 0 knows all others");
   const auto deadline = Clock::now() + limit_;
   std::vector<std::string> all(peers_.size());
   all[0] = own;
@@ -250,6 +260,7 @@ Result<std::vector<std::string>> ProcessGroup::gather_here(const std::string& ow
 }
 
 Result<std::string> ProcessGroup::ask_process_0(const std::string& own) {
+  A2ASIM_INVARIANT(place_.rank > 0 && peers_.size() == 1, "others know process 0");
   const auto deadline = Clock::now() + limit_ + std::chrono::seconds(2);  // process 0 knows more: it speaks first
   std::uint64_t kind = 0, call = 0;
   std::string body;
@@ -266,6 +277,7 @@ Result<std::vector<std::string>> ProcessGroup::all_gather(const std::string& own
   if (!state_) return tl::unexpected(state_.error());
   ++call_;
   if (place_.size == 1) return std::vector<std::string>{own};
+  A2ASIM_INVARIANT(!peers_.empty(), "processes have met");
   if (place_.rank == 0) return gather_here(own);
   const auto body = ask_process_0(own);
   if (!body) return tl::unexpected(body.error());

@@ -15,6 +15,8 @@
 #include <thread>
 #include <utility>
 
+#include "model/base/check_invariant.h"
+
 namespace a2asim::gpu {
 namespace {
 
@@ -22,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 // Waits for one of these events; false: the deadline came first.
 bool wait_for(int descriptor, short events, Deadline deadline) {
+  A2ASIM_INVARIANT(descriptor >= 0 && events != 0, "an open socket is waited for");
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     pollfd one{descriptor, events, 0};
@@ -38,6 +41,7 @@ struct FreeAddresses {
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
 Result<Addresses> look_up(const std::string& address, int port, int flags) {
+  A2ASIM_INVARIANT(port >= 0 && port <= 65535, "a port was checked");
   addrinfo hints = {};
   hints.ai_flags = flags;
   hints.ai_family = AF_UNSPEC;
@@ -72,6 +76,7 @@ Socket open_socket(const addrinfo& at) {
 }
 
 Result<Socket> connect_once(const addrinfo& at, Deadline deadline) {
+  A2ASIM_INVARIANT(at.ai_addr != nullptr, "an address was found");
   Socket made = open_socket(at);
   if (!made) return system_error();
   if (connect(made.descriptor(), at.ai_addr, at.ai_addrlen) == 0) return made;
@@ -101,6 +106,7 @@ Socket& Socket::operator=(Socket&& other) noexcept {
 int Socket::release() { return std::exchange(descriptor_, -1); }
 
 Socket::End Socket::send_all(const void* from, std::size_t bytes, Deadline deadline) const {
+  A2ASIM_INVARIANT(descriptor_ >= 0 && (from != nullptr || bytes == 0), "an open socket sends bytes");
   const auto* at = static_cast<const char*>(from);
   while (bytes > 0) {
     const ssize_t sent = send(descriptor_, at, bytes, MSG_NOSIGNAL);
@@ -117,6 +123,7 @@ Socket::End Socket::send_all(const void* from, std::size_t bytes, Deadline deadl
 }
 
 Socket::End Socket::receive_all(void* to, std::size_t bytes, Deadline deadline) const {
+  A2ASIM_INVARIANT(descriptor_ >= 0 && (to != nullptr || bytes == 0), "an open socket takes bytes");
   auto* at = static_cast<char*>(to);
   while (bytes > 0) {
     const ssize_t received = recv(descriptor_, at, bytes, 0);
@@ -164,6 +171,7 @@ Result<Socket> connect_to(const std::string& address, int port, Deadline deadlin
 }
 
 Result<Socket> accept_from(const Socket& listener, Deadline deadline) {
+  A2ASIM_INVARIANT(listener.descriptor() >= 0, "an open socket listens");
   while (wait_for(listener.descriptor(), POLLIN, deadline)) {
     const int descriptor = accept4(listener.descriptor(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (descriptor >= 0) {
