@@ -25,15 +25,27 @@ struct LaunchCommand {
   FrontEnd front_end = FrontEnd::sglang_launch_server;
   std::vector<std::string> argv;  // what the server's argparse sees
   std::vector<Note> notes;        // how the text was read; no part of the command, so == ignores them
+  // What may hold options and was not read, in words ("\"$@\" in line 3"). A verdict on such a command is none.
+  std::vector<std::string> unread;
 
   friend bool operator==(const LaunchCommand& a, const LaunchCommand& b) {
     return a.env == b.env && a.front_end == b.front_end && a.argv == b.argv;
   }
 };
 
-// Errors, all bad_input and one line: no command, a command of another program, an unterminated quote, something that
-// is no text (NUL and other control bytes, invalid UTF-8), more than 1 MiB. Where the text starts several servers, the
-// first counts and a note says so.
+// One server that a text starts.
+struct LaunchedServer {
+  LaunchCommand command;
+  std::size_t line = 1;   // of the text, where its command begins
+  std::string condition;  // when it is started, where the outside decides: "ROLE=decode"; empty: always
+};
+
+// All servers that a text starts, in order; conditions that the text decides are decided. given: what surrounds the text,
+// for its variables. Errors, all bad_input and one line: no command, a command of another program, an unterminated quote,
+// something that is no text (NUL and other control bytes, invalid UTF-8), more than 1 MiB, more than 64 ways through.
+Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const Environment& given = {});
+
+// The first of them; where there are several, a note says so.
 Result<LaunchCommand> parse_launch_command(std::string_view text);
 
 // The same for words that a shell has already split. One word alone that holds blanks is read as text.

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "model/launch/shell_words.h"
+#include "model/launch/launch_text.h"
+#include "model/launch/shell_syntax.h"
 
 namespace a2asim {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model/base/digest.h"
-#include "model/launch/shell_words.h"
+#include "model/launch/shell_run.h"
 #include "tools/program/child_process.h"
 #include "tools/program/text.h"
 
@@ -173,9 +173,15 @@ Result<std::unique_ptr<RuleProcess>> RuleProcess::start(const std::string& comma
   const auto unusable = [&command](std::string_view why) {
     return fail(ErrorKind::bad_input, fmt::format("--rule-cmd '{}': {}", one_line(command, 200), why));
   };
-  std::vector<ShellCommand> commands;
-  const auto read = read_shell(command, {}, [&commands](const ShellCommand& words, const ShellVariables&, std::size_t) {
-    commands.push_back(words);
+  const Result<ShellScript> script = parse_shell(command);
+  if (!script) return unusable(script.error().message);
+  std::vector<std::vector<std::string>> commands;
+  ShellVariables variables;
+  ShellChoices choices;
+  const auto read = run_shell(*script, variables, choices, [&commands](const ShellStart& start) {
+    commands.emplace_back();
+    for (const ShellValue& word : start.words) commands.back().push_back(word.text);
+    return false;
   });
   if (!read) return unusable(read.error().message);
   if (commands.size() != 1) return unusable("give one program and its arguments, as in \"python3 my_rule.py\"");

@@ -1,0 +1,35 @@
+// Inside launch reading: which words start a server.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/launch/launch_command.h"
+#include "model/launch/shell_expand.h"
+
+namespace a2asim {
+
+// Where the server's arguments begin.
+struct FoundServer {
+  FrontEnd front_end = FrontEnd::sglang_launch_server;
+  std::size_t front = 0;      // first word of the front end: -m, sglang, or the script
+  std::size_t arguments = 0;  // first word behind it
+};
+std::optional<FoundServer> find_front_end(std::span<const ShellValue> words);
+
+// Commands that start nothing, whatever they are given: echo, pkill, grep, ..
+bool starts_nothing(std::span<const ShellValue> words);
+
+// The word that another shell runs as a text of its own: of bash -c, ssh, sbatch --wrap, ..
+std::optional<std::size_t> find_nested_text(std::span<const ShellValue> words);
+
+// Whether the command hands its standard input, or a script that it names, to a shell.
+bool runs_scripts(std::span<const ShellValue> words);
+
+std::string_view basename_of(std::string_view path);
+
+}  // namespace a2asim

@@ -1,0 +1,89 @@
+#include "model/launch/launch_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/launch/shell_syntax.h"
+
+namespace a2asim {
+namespace {
+
+constexpr std::size_t kMostBytes = 1 << 20;
+
+bool is_control(unsigned char byte) {
+  return (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7f;
+}
+
+// Length of the UTF-8 character at the begin of `text`; 0 if it is none.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  const bool overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
+  const bool outside = (first == 0xED && byte(1) >= 0xA0) || (first == 0xF4 && byte(1) >= 0x90);
+  return overlong || outside ? 0 : length;
+}
+
+}  // namespace
+
+std::optional<Error> check_launch_text(std::string_view text) {
+  if (text.size() > kMostBytes)
+    return Error{ErrorKind::bad_input, fmt::format("the command has {} bytes: give one of at most 1 MiB", text.size())};
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const std::size_t length = is_control(byte) ? 0 : utf8_length(text.substr(i, 4));
+    if (length == 0)
+      return Error{ErrorKind::bad_input, fmt::format("the command is no text: byte {:#04x} at offset {}", byte, i)};
+    i += length;
+  }
+  return std::nullopt;
+}
+
+// The first line, short enough to be quoted in a message.
+std::string_view headline(std::string_view text) {
+  constexpr std::size_t kMostShown = 60;
+  std::size_t end = 0;
+  while (end < text.size() && end < kMostShown && text[end] != '\n' && text[end] != '\r')
+    end += utf8_length(text.substr(end, 4));
+  return text.substr(0, end);
+}
+
+std::string take_defaults(std::string_view word, std::map<std::string, std::string, std::less<>>& defaults) {
+  std::string out;
+  for (std::size_t begin = word.find("${"); begin != std::string_view::npos; begin = word.find("${")) {
+    const std::size_t close = end_of_expansion(word, begin);
+    if (close == std::string_view::npos) break;
+    const std::string_view inside = word.substr(begin + 2, close - begin - 2);
+    std::size_t end = 0;
+    while (end < inside.size() && is_shell_name_char(inside[end])) ++end;
+    std::string_view operation = inside.substr(end);
+    if (operation.starts_with(':')) operation.remove_prefix(1);
+    const bool has_default = end > 0 && (operation.starts_with('-') || operation.starts_with('='));
+    out += word.substr(0, begin);
+    out += has_default ? operation.substr(1) : word.substr(begin, close + 1 - begin);
+    if (has_default) defaults.emplace(inside.substr(0, end), operation.substr(1));
+    word.remove_prefix(close + 1);
+  }
+  return out + std::string(word);
+}
+
+std::string shell_quote(std::string_view word) {
+  const auto is_plain = [](char c) {
+    return is_shell_name_char(c) || std::string_view("@%+=:,./-").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
+
+}  // namespace a2asim
