@@ -86,9 +86,10 @@ std::optional<std::size_t> find_nested_text(std::span<const ShellValue> words) {
     const std::string& word = words[i].text;
     const bool behind_c = i > 0 && words[i - 1].text.size() > 1 && words[i - 1].text.starts_with('-') &&
                           !words[i - 1].text.starts_with("--") && words[i - 1].text.ends_with('c');
-    if (!words[i].is_open && has_blank(word) && assigned_name(word).empty() &&
-        ((shell && behind_c) || (names_a_server(word) && (i == 0 || carried || behind_c || word.starts_with("--wrap=")))))
-      return i;
+    if (!words[i].is_open && has_blank(word)) {
+      const bool runs_it = i == 0 || carried || behind_c || word.starts_with("--wrap=");
+      if ((shell && behind_c) || (runs_it && names_a_server(word) && assigned_name(word).empty())) return i;
+    }
     shell |= is_shell(word);
     carried |= is_carrier(word);
   }

@@ -37,6 +37,7 @@ struct LaunchCommand {
 struct LaunchedServer {
   LaunchCommand command;
   std::size_t line = 1;   // of the text, where its command begins
+  std::string name;       // of its service, container or role, where the file gives one
   std::string condition;  // when it is started, where the outside decides: "ROLE=decode"; empty: always
 };
 
@@ -45,7 +46,10 @@ struct LaunchedServer {
 // something that is no text (NUL and other control bytes, invalid UTF-8), more than 1 MiB, more than 64 ways through.
 Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const Environment& given = {});
 
-// The first of them; where there are several, a note says so.
+// The first of several, with a note that there are more.
+LaunchCommand first_of(std::vector<LaunchedServer> servers);
+
+// The first of find_servers.
 Result<LaunchCommand> parse_launch_command(std::string_view text);
 
 // The same for words that a shell has already split. One word alone that holds blanks is read as text.

@@ -10,6 +10,16 @@ namespace a2asim {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::string_view kExample = "python3 -m sglang.launch_server --model-path M --tp 8";
+
+// Servers of engines whose rules are not known here.
+struct OtherEngine {
+  std::string_view words, name;
+};
+constexpr OtherEngine kOtherEngines[] = {
+    {"vllm serve", "vLLM"},           {"vllm.entrypoints", "vLLM"},         {"dynamo.vllm", "vLLM"},
+    {"trtllm-serve", "TensorRT-LLM"}, {"trtllm-llmapi", "TensorRT-LLM"}, {"dynamo.trtllm", "TensorRT-LLM"},
+};
 
 bool is_control(unsigned char byte) {
   return (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7f;
@@ -50,6 +60,20 @@ std::string_view headline(std::string_view text) {
   while (end < text.size() && end < kMostShown && text[end] != '\n' && text[end] != '\r')
     end += utf8_length(text.substr(end, 4));
   return text.substr(0, end);
+}
+
+Error no_server(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos)
+    return {ErrorKind::bad_input, fmt::format("no command: give the one that starts the server, as in {}", kExample)};
+  const std::string shown = shell_quote(headline(text.substr(begin)));
+  for (const OtherEngine& other : kOtherEngines)
+    if (text.find(other.words) != std::string_view::npos)
+      return {ErrorKind::bad_input,
+              fmt::format("{} starts no SGLang server but {}, whose rules are not known here", shown, other.name)};
+  return {ErrorKind::bad_input, fmt::format("{} starts no SGLang server: expected python -m sglang.launch_server, "
+                                            "sglang serve or python -m dynamo.sglang",
+                                            shown)};
 }
 
 std::string take_defaults(std::string_view word, std::map<std::string, std::string, std::less<>>& defaults) {

@@ -14,6 +14,9 @@ namespace a2asim {
 // Why it is no text that could hold a command: too long, control bytes, no UTF-8. Nothing: it is.
 std::optional<Error> check_launch_text(std::string_view text);
 
+// What to say of a text that starts no server of the known engines.
+Error no_server(std::string_view text);
+
 // The first line, short enough to be quoted in a message.
 std::string_view headline(std::string_view text);
 

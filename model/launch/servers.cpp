@@ -19,7 +19,6 @@ constexpr std::size_t kMostServers = 256;
 constexpr std::size_t kMostWords = 20000;
 constexpr int kMostNested = 8;           // texts inside each other
 constexpr int kMostNestedTexts = 64;     // in one run
-constexpr std::string_view kExample = "python3 -m sglang.launch_server --model-path M --tp 8";
 
 // `sglang serve MODEL ..` names the model without a flag, and --model-type is the serve command's own.
 std::vector<std::string> serve_arguments(std::span<const std::string> words) {
@@ -282,13 +281,7 @@ Result<std::vector<LaunchedServer>> require_servers(std::vector<LaunchedServer> 
       return fail(ErrorKind::bad_input, fmt::format("the command has {} words: give one of at most {}",
                                                     server.command.argv.size(), kMostWords));
   if (!servers.empty()) return servers;
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos)
-    return fail(ErrorKind::bad_input, fmt::format("no command: give the one that starts the server, as in {}", kExample));
-  return fail(ErrorKind::bad_input,
-              fmt::format("{} starts no SGLang server: expected python -m sglang.launch_server, "
-                          "sglang serve or python -m dynamo.sglang",
-                          shell_quote(headline(text.substr(begin)))));
+  return tl::unexpected<Error>(no_server(text));
 }
 
 }  // namespace
@@ -318,13 +311,17 @@ Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const En
   return require_servers(std::move(ways).take(), text);
 }
 
+LaunchCommand first_of(std::vector<LaunchedServer> servers) {
+  LaunchCommand first = std::move(servers.front().command);
+  if (servers.size() > 1)
+    first.notes.push_back({fmt::format("the text starts {} servers: only the first one is looked at", servers.size())});
+  return first;
+}
+
 Result<LaunchCommand> parse_launch_command(std::string_view text) {
   auto servers = find_servers(text);
   if (!servers) return tl::unexpected(servers.error());
-  LaunchCommand first = std::move(servers->front().command);
-  if (servers->size() > 1)
-    first.notes.push_back({fmt::format("the text starts {} servers: only the first one is looked at", servers->size())});
-  return first;
+  return first_of(std::move(*servers));
 }
 
 Result<LaunchCommand> parse_launch_words(std::span<const std::string> words) {

@@ -1,0 +1,256 @@
+// docker-compose and Kubernetes files, and recipes that list the server's options, as shell text.
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <map>
+
+#include "model/launch/file_kinds.h"
+#include "model/launch/launch_text.h"
+#include "model/launch/shell_syntax.h"
+
+namespace a2asim {
+namespace {
+
+constexpr int kMostNodes = 100'000;  // aliases of aliases would be walked without end
+constexpr int kMostDeep = 100;       // and so would an alias of what it stands in
+
+// A command given as one text is split into words by no shell: its line ends are blanks and # is nothing special.
+std::string as_one_line(const std::string& text) {
+  std::string line;
+  char quote = '\0';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const char next = i + 1 < text.size() ? text[i + 1] : '\0';
+    if (quote == '\0' && c == '\\' && next == '\n') continue;
+    if (quote == '\0' && c == '#' && (line.empty() || line.back() == ' '))
+      line += "'#'";
+    else
+      line += quote == '\0' && c == '\n' ? ' ' : c;
+    if (c != quote && (quote != '\0' || (c != '\'' && c != '"'))) continue;
+    quote = quote == '\0' ? c : '\0';
+  }
+  return line;
+}
+
+// One element of a list. Variables that the tool fills in stay visible, a whole script is kept for the shell that runs
+// it.
+std::string as_word(const std::string& word) {
+  const bool has_variable = word.find('$') != std::string::npos;
+  return has_variable && word.find_first_of(" \t\n\"\\`") == std::string::npos ? '"' + word + '"' : shell_quote(word);
+}
+
+std::string words_of(const YAML::Node& value) {
+  if (value.IsScalar()) return ' ' + as_one_line(value.Scalar());
+  std::string words;
+  if (value.IsSequence())
+    for (const YAML::Node& item : value)
+      if (item.IsScalar()) words += ' ' + as_word(item.Scalar());
+  return words;
+}
+
+std::string setting(const std::string& name, const std::string& value) {
+  return assigned_name(name + '=').empty() ? "" : name + '=' + shell_quote(value) + ' ';
+}
+
+using Settings = std::map<std::string, std::string>;  // names that a shell can export
+
+void add_setting(Settings& settings, const std::string& name, const std::string& value) {
+  if (!assigned_name(name + '=').empty()) settings.insert_or_assign(name, value);
+}
+
+std::string scalar_of(const YAML::Node& map, const char* key) {
+  return map.IsMap() && map[key] && map[key].IsScalar() ? map[key].Scalar() : std::string();
+}
+
+// $(NAME) as Kubernetes fills it in.
+std::string filled(std::string text, const Settings& settings, const Environment& given) {
+  std::string out;
+  for (std::size_t begin = text.find("$("); begin != std::string::npos; begin = text.find("$(")) {
+    const std::size_t end = text.find(')', begin);
+    if (end == std::string::npos) break;
+    const std::string name = text.substr(begin + 2, end - begin - 2);
+    const auto found = settings.find(name);
+    const auto outer = given.get(name);
+    out += text.substr(0, begin);
+    out += outer ? std::string(*outer) : found != settings.end() ? found->second : text.substr(begin, end + 1 - begin);
+    text.erase(0, end + 1);
+  }
+  return out + text;
+}
+
+class Containers {
+ public:
+  explicit Containers(const Environment& given) : given_(given) {}
+
+  void walk(const YAML::Node& node, const std::string& name, int depth = 0) {
+    if (++nodes_ > kMostNodes || depth > kMostDeep) {
+      is_too_large_ = true;
+      return;
+    }
+    if (node.IsMap()) {
+      const std::string own = scalar_of(node, "name");
+      add(node, own.empty() ? name : own);
+      add_recipe(node);
+      for (const auto& item : node)
+        walk(item.second, item.first.IsScalar() ? item.first.Scalar() : name, depth + 1);
+    }
+    if (node.IsSequence())
+      for (const YAML::Node& item : node) walk(item, name, depth + 1);
+  }
+
+  // ConfigMaps of the same file, by name.
+  void keep_config_map(const YAML::Node& document) {
+    if (scalar_of(document, "kind") != "ConfigMap" || !document["data"] || !document["data"].IsMap()) return;
+    Settings& data = config_maps_[document["metadata"] ? scalar_of(document["metadata"], "name") : ""];
+    for (const auto& item : document["data"])
+      if (item.first.IsScalar() && item.second.IsScalar()) data[item.first.Scalar()] = item.second.Scalar();
+  }
+
+  std::vector<LaunchPiece> pieces() && { return std::move(pieces_); }
+  bool is_too_large() const { return is_too_large_; }
+
+ private:
+  // environment: {A: 1} or [A=1], env: [{name: A, value: 1}], envFrom: [{configMapRef: {name: N}}].
+  void read_settings(const YAML::Node& value, Settings& settings, LaunchPiece& piece) {
+    if (value.IsMap())
+      for (const auto& item : value)
+        if (item.first.IsScalar() && item.second.IsScalar()) add_setting(settings, item.first.Scalar(), item.second.Scalar());
+    if (!value.IsSequence()) return;
+    for (const YAML::Node& item : value) {
+      if (item.IsScalar()) {
+        const std::string name(assigned_name(item.Scalar()));
+        if (!name.empty()) add_setting(settings, name, item.Scalar().substr(name.size() + 1));
+      } else if (item.IsMap()) {
+        read_reference(item, settings, piece);
+      }
+    }
+  }
+
+  void read_reference(const YAML::Node& item, Settings& settings, LaunchPiece& piece) {
+    const std::string name = scalar_of(item, "name");
+    if (item["value"] && item["value"].IsScalar()) add_setting(settings, name, filled(item["value"].Scalar(), settings, given_));
+    const YAML::Node from = item["valueFrom"] && item["valueFrom"].IsMap() ? item["valueFrom"]["configMapKeyRef"] : YAML::Node();
+    const YAML::Node all = item["configMapRef"];
+    for (const YAML::Node& reference : {from, all}) {
+      if (!reference || !reference.IsMap()) continue;
+      const auto map = config_maps_.find(scalar_of(reference, "name"));
+      if (map == config_maps_.end()) {
+        piece.unread.push_back(fmt::format("ConfigMap {}, which is not in this file", scalar_of(reference, "name")));
+      } else if (const std::string key = scalar_of(reference, "key"); !key.empty()) {
+        if (map->second.contains(key)) add_setting(settings, name, map->second.at(key));
+      } else {
+        for (const auto& [own, value] : map->second) add_setting(settings, own, value);
+      }
+    }
+  }
+
+  static std::string text_of(const Settings& settings) {
+    std::string text;
+    for (const auto& [name, value] : settings) text += name + '=' + shell_quote(value) + ' ';
+    return text;
+  }
+
+  void add(const YAML::Node& container, const std::string& name) {
+    LaunchPiece piece{"", name, 0, false, {}};
+    Settings settings;
+    std::string words;
+    for (const char* key : {"envFrom", "environment", "env"})
+      if (container[key]) read_settings(container[key], settings, piece);
+    for (const char* key : {"entrypoint", "command", "args"}) {
+      if (!container[key]) continue;
+      words += words_of(container[key]);
+      if (piece.line == 0) piece.line = static_cast<std::size_t>(container[key].Mark().line) + 1;
+    }
+    if (words.empty()) return;
+    piece.text = text_of(settings) + filled(words, settings, given_) + '\n';
+    pieces_.push_back(std::move(piece));
+  }
+
+  // sglang_config: {prefill: {tensor-parallel-size: 4, enable-dp-attention: true}, ..}, as srt-slurm keeps a deployment.
+  void add_recipe(const YAML::Node& backend) {
+    const YAML::Node roles = backend["sglang_config"];
+    if (!roles || !roles.IsMap()) return;
+    for (const auto& role : roles) {
+      if (!role.first.IsScalar() || !role.second.IsMap()) continue;
+      LaunchPiece piece{"", role.first.Scalar(), static_cast<std::size_t>(role.second.Mark().line) + 1, false, {}};
+      Settings settings;
+      const YAML::Node environment = backend[piece.name + "_environment"];
+      if (environment) read_settings(environment, settings, piece);
+      piece.text = text_of(settings) + "python3 -m sglang.launch_server";
+      for (const auto& option : role.second) {
+        if (!option.first.IsScalar()) continue;
+        std::string flag = option.first.Scalar();
+        std::ranges::replace(flag, '_', '-');
+        const bool is_false = option.second.IsNull() || (option.second.IsScalar() && option.second.Scalar() == "false");
+        if (is_false) continue;
+        piece.text += " --" + flag;
+        if (!(option.second.IsScalar() && option.second.Scalar() == "true")) piece.text += words_of(option.second);
+      }
+      piece.text += '\n';
+      pieces_.push_back(std::move(piece));
+    }
+  }
+
+  const Environment& given_;
+  std::map<std::string, Settings> config_maps_;
+  std::vector<LaunchPiece> pieces_;
+  int nodes_ = 0;
+  bool is_too_large_ = false;
+};
+
+// Whether the text's first line of content is one of YAML: a key, a list item or a document's begin.
+bool looks_like_yaml(std::string_view text) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string_view::npos || line[begin] == '#') continue;
+    if (line.starts_with("---") || line.starts_with("- ")) return true;
+    std::size_t end = begin;
+    while (end < line.size() && (is_shell_name_char(line[end]) || line[end] == '-' || line[end] == '.')) ++end;
+    return end > begin && end < line.size() && line[end] == ':' &&
+           (end + 1 == line.size() || line[end + 1] == ' ' || line[end + 1] == '\r');
+  }
+  return false;
+}
+
+bool may_be_yaml(std::string_view text) {
+  return std::ranges::any_of(std::initializer_list<std::string_view>{"command:", "args:", "entrypoint:", "sglang_config:"},
+                             [&](std::string_view key) { return text.find(key) != std::string_view::npos; });
+}
+
+bool is_scenario(const YAML::Node& document) {
+  return document.IsMap() && document["steps"] && (document["launch"] || document["parallel"]);
+}
+
+}  // namespace
+
+std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Environment& given) {
+  const bool is_yaml = looks_like_yaml(text);
+  if (!is_yaml && !may_be_yaml(text)) return std::nullopt;
+  LaunchPieces out;
+  Containers containers(given);
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    for (const YAML::Node& document : documents) {
+      if (is_scenario(document)) {
+        out.error = Error{ErrorKind::bad_input, "this is a scenario, not a launch: run it with 'a2asim replay'"};
+        return out;
+      }
+      containers.keep_config_map(document);
+    }
+    for (const YAML::Node& document : documents) containers.walk(document, "");
+  } catch (const YAML::Exception& broken) {
+    if (!is_yaml) return std::nullopt;  // shell text that holds such a word
+    out.error = Error{ErrorKind::bad_input, fmt::format("line {} is no YAML: {}", broken.mark.line + 1, broken.msg)};
+    return out;
+  }
+  if (containers.is_too_large())
+    out.error = Error{ErrorKind::bad_input, "the YAML has more nodes, aliases counted, than any launch: write it out"};
+  out.pieces = std::move(containers).pieces();
+  if (out.pieces.empty() && !out.error && !is_yaml) return std::nullopt;
+  return out;
+}
+
+}  // namespace a2asim

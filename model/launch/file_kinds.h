@@ -1,0 +1,32 @@
+// Inside find_servers_in_file: one function a kind of file.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/launch/launch_command.h"
+
+namespace a2asim {
+
+// A piece of a file as shell text.
+struct LaunchPiece {
+  std::string text;
+  std::string name;               // of the service, container or role; may be empty
+  std::size_t line = 1;           // of the file, where it begins
+  bool is_script = true;          // its lines are the file's; else all servers begin at `line`
+  std::vector<std::string> unread;  // see LaunchCommand::unread
+};
+
+struct LaunchPieces {
+  std::vector<LaunchPiece> pieces;
+  std::optional<Error> error;  // it is of this kind, and cannot be used
+};
+
+// Nothing: the text is not of this kind.
+std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Environment& given);
+std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text);
+std::optional<LaunchPieces> pieces_of_markdown(std::string_view text);
+
+}  // namespace a2asim

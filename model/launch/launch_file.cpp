@@ -1,0 +1,53 @@
+#include "model/launch/launch_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/launch/file_kinds.h"
+#include "model/launch/launch_text.h"
+
+namespace a2asim {
+namespace {
+
+bool starts_none(const Error& error) { return error.message.find("starts no ") != std::string::npos; }
+
+// The servers of all pieces. A piece without one is none of the file's launches; an error of one is the file's.
+Result<std::vector<LaunchedServer>> find_in_pieces(const LaunchPieces& found, const std::string& text,
+                                                   const Environment& given, bool nested_kinds) {
+  if (found.error) return tl::unexpected<Error>(*found.error);
+  std::vector<LaunchedServer> servers;
+  for (const LaunchPiece& piece : found.pieces) {
+    auto own = nested_kinds ? find_servers_in_file(piece.text, given) : find_servers(piece.text, given);
+    if (!own && (starts_none(own.error()) || own.error().message.starts_with("no command"))) continue;
+    if (!own)
+      return fail(ErrorKind::bad_input, fmt::format("{}from line {} on: {}", piece.name.empty() ? "" : piece.name + ", ",
+                                                    piece.line, own.error().message));
+    for (LaunchedServer& server : *own) {
+      server.line = piece.is_script ? server.line + piece.line - 1 : piece.line;
+      if (server.name.empty()) server.name = piece.name;
+      std::ranges::copy(piece.unread, std::back_inserter(server.command.unread));
+      servers.push_back(std::move(server));
+    }
+  }
+  if (!servers.empty()) return servers;
+  return tl::unexpected<Error>(no_server(text));
+}
+
+}  // namespace
+
+Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given) {
+  if (auto error = check_launch_text(text)) return tl::unexpected<Error>(std::move(*error));
+  if (const auto found = pieces_of_markdown(text)) return find_in_pieces(*found, text, given, true);
+  if (const auto found = pieces_of_dockerfile(text)) return find_in_pieces(*found, text, given, false);
+  if (const auto found = pieces_of_yaml(text, given)) return find_in_pieces(*found, text, given, false);
+  return find_servers(text, given);
+}
+
+Result<LaunchCommand> parse_launch_text(const std::string& text) {
+  auto servers = find_servers_in_file(text);
+  if (!servers) return tl::unexpected(servers.error());
+  return first_of(std::move(*servers));
+}
+
+}  // namespace a2asim

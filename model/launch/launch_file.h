@@ -1,0 +1,22 @@
+// A file that starts servers, of any kind that people keep launches in -> the servers.
+//
+//     auto servers = find_servers_in_file(text);   // a script, or docker-compose, Kubernetes, Dockerfile, Markdown, a recipe
+//
+// The kind is told from the text itself. Errors: bad_input as in find_servers; a file of another kind (a scenario, another
+// engine's launch) is named as such; YAML that is broken is refused with its line.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/launch/launch_command.h"
+
+namespace a2asim {
+
+// given: the surrounding environment, which fills variables of scripts and $(NAME) of containers.
+Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given = {});
+
+// The first of them; where there are several, a note says so.
+Result<LaunchCommand> parse_launch_text(const std::string& text);
+
+}  // namespace a2asim
