@@ -6,6 +6,7 @@
 #include <map>
 
 #include "model/launch/file_kinds.h"
+#include "model/launch/launch_file.h"
 #include "model/launch/launch_text.h"
 #include "model/launch/shell_syntax.h"
 
@@ -49,10 +50,6 @@ std::string words_of(const YAML::Node& value) {
   return words;
 }
 
-std::string setting(const std::string& name, const std::string& value) {
-  return assigned_name(name + '=').empty() ? "" : name + '=' + shell_quote(value) + ' ';
-}
-
 using Settings = std::map<std::string, std::string>;  // names that a shell can export
 
 void add_setting(Settings& settings, const std::string& name, const std::string& value) {
@@ -77,6 +74,24 @@ std::string filled(std::string text, const Settings& settings, const Environment
     text.erase(0, end + 1);
   }
   return out + text;
+}
+
+// A map of options as words: true is the bare flag, false and null are left out, a list gives several values.
+std::vector<std::string> words_of_options(const YAML::Node& options) {
+  std::vector<std::string> words;
+  for (const auto& option : options) {
+    if (!option.first.IsScalar()) continue;
+    const YAML::Node& value = option.second;
+    if (value.IsNull() || (value.IsScalar() && value.Scalar() == "false")) continue;
+    std::string flag = option.first.Scalar();
+    std::ranges::replace(flag, '_', '-');
+    words.push_back("--" + flag);
+    if (value.IsScalar() && value.Scalar() != "true") words.push_back(value.Scalar());
+    if (value.IsSequence())
+      for (const YAML::Node& item : value)
+        if (item.IsScalar()) words.push_back(item.Scalar());
+  }
+  return words;
 }
 
 class Containers {
@@ -178,15 +193,7 @@ class Containers {
       const YAML::Node environment = backend[piece.name + "_environment"];
       if (environment) read_settings(environment, settings, piece);
       piece.text = text_of(settings) + "python3 -m sglang.launch_server";
-      for (const auto& option : role.second) {
-        if (!option.first.IsScalar()) continue;
-        std::string flag = option.first.Scalar();
-        std::ranges::replace(flag, '_', '-');
-        const bool is_false = option.second.IsNull() || (option.second.IsScalar() && option.second.Scalar() == "false");
-        if (is_false) continue;
-        piece.text += " --" + flag;
-        if (!(option.second.IsScalar() && option.second.Scalar() == "true")) piece.text += words_of(option.second);
-      }
+      for (const std::string& word : words_of_options(role.second)) piece.text += ' ' + as_word(word);
       piece.text += '\n';
       pieces_.push_back(std::move(piece));
     }
@@ -251,6 +258,16 @@ std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Enviro
   out.pieces = std::move(containers).pieces();
   if (out.pieces.empty() && !out.error && !is_yaml) return std::nullopt;
   return out;
+}
+
+Result<std::vector<std::string>> options_of_yaml(const std::string& text) {
+  try {
+    const YAML::Node options = YAML::Load(text);
+    if (options.IsMap()) return words_of_options(options);
+    return fail(ErrorKind::bad_input, "line 1: expected a map of options");
+  } catch (const YAML::Exception& broken) {
+    return fail(ErrorKind::bad_input, fmt::format("line {} is no YAML: {}", broken.mark.line + 1, broken.msg));
+  }
 }
 
 }  // namespace a2asim

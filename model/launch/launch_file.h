@@ -16,6 +16,10 @@ namespace a2asim {
 // given: the surrounding environment, which fills variables of scripts and $(NAME) of containers.
 Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given = {});
 
+// {tensor-parallel-size: 4, enable-dp-attention: true, cuda-graph-bs: [1, 2]} as the words of a command. Errors:
+// bad_input, with the line.
+Result<std::vector<std::string>> options_of_yaml(const std::string& text);
+
 // The first of them; where there are several, a note says so.
 Result<LaunchCommand> parse_launch_text(const std::string& text);
 

@@ -29,19 +29,14 @@ std::string_view trimmed(std::string_view text) {
 // `i++`, `i+=2`, `i = n * 2`, or any expression.
 ShellStatus ShellRunner::run_arithmetic(const std::string& text) {
   std::string_view rest = text;
-  const auto trim = [](std::string_view part) {
-    const std::size_t begin = part.find_first_not_of(" \t\r\n");
-    return begin == std::string_view::npos ? std::string_view()
-                                           : part.substr(begin, part.find_last_not_of(" \t\r\n") - begin + 1);
-  };
-  rest = trim(rest);
+  rest = trimmed(rest);
   if (rest.empty()) return success;
   std::size_t end = 0;
   const bool prefix = rest.starts_with("++") || rest.starts_with("--");
   if (prefix) rest = std::string_view(rest.substr(2));
   while (end < rest.size() && is_shell_name_char(rest[end])) ++end;
   const std::string name(rest.substr(0, end));
-  const std::string_view tail = trim(rest.substr(end));
+  const std::string_view tail = trimmed(rest.substr(end));
   std::string expression;
   if (!name.empty() && is_shell_name_start(name.front())) {
     if (prefix || tail == "++" || tail == "--")

@@ -7,6 +7,7 @@
 
 #include "model/check/check.h"
 #include "model/check/finding_info.h"
+#include "model/launch/launch_file.h"
 #include "model/step/engine.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/commands.h"
@@ -17,7 +18,6 @@
 #include "tools/program/rule_process.h"
 #include "tools/program/shape_options.h"
 #include "tools/program/text.h"
-#include "tools/check/yaml_launch.h"
 
 namespace a2asim {
 namespace {
@@ -25,8 +25,8 @@ namespace {
 constexpr double kMostGpuMemory_gib = 1 << 20;
 
 constexpr const char* kFooter =
-    R"(The launch command comes from the words after `--`, from --file, or from standard input: a script, or the containers of
-a docker-compose or Kubernetes file. Environment settings in it count (FOO=1 python3 -m .., export FOO=1); --env adds to
+    R"(The launch command comes from the words after `--`, from --file, or from standard input: a script, a docker-compose or
+Kubernetes file, a Dockerfile, Markdown with fenced commands, or a recipe. Every server that it starts is judged. Environment settings in it count (FOO=1 python3 -m .., export FOO=1); --env adds to
 them. Variables and arrays that a script sets are filled in; a value that nobody set is a note, and an error only where
 the verdict needs it.
 
@@ -54,11 +54,20 @@ struct Options {
 tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 struct ReadCommand {
-  LaunchCommand launch;
+  std::vector<LaunchedServer> servers;
   CommandSource source;
 };
 
+// Words behind `--`, or one of them that is a whole text.
+Result<std::vector<LaunchedServer>> servers_of_words(const std::vector<std::string>& words, const Environment& env) {
+  if (words.size() == 1) return find_servers_in_file(words[0], env);
+  Result<LaunchCommand> launch = parse_launch_words(words);
+  if (!launch) return tl::unexpected(launch.error());
+  return std::vector{LaunchedServer{std::move(*launch), 0, "", ""}};
+}
+
 Result<ReadCommand> read_command(const Options& options, const CommandLine& line, Io& io) {
+  using Kind = CommandSource::Kind;
   if (!options.stray.empty()) {
     return unusable(
         fmt::format("'{}' was not expected: put `--` before the launch command", one_line(options.stray[0], 60)));
@@ -66,27 +75,65 @@ Result<ReadCommand> read_command(const Options& options, const CommandLine& line
   if (line.after_dashes && options.file) {
     return unusable("two launch commands: one after `--`, one in --file; give one of them");
   }
+  Environment env;
+  if (auto added = add_environment(options.env, env); !added) return tl::unexpected(added.error());
+  ReadCommand out;
+  Result<std::vector<LaunchedServer>> servers;
   if (line.after_dashes) {
-    const std::vector<std::string>& words = *line.after_dashes;
-    const Result<LaunchCommand> launch = words.size() == 1 ? parse_launch_text(words[0]) : parse_launch_words(words);
-    if (!launch) return tl::unexpected(launch.error());
-    return ReadCommand{*launch, {CommandSource::Kind::command_line, ""}};
+    servers = servers_of_words(*line.after_dashes, env);
+  } else {
+    const bool from_file = options.file && *options.file != "-";
+    out.source = {from_file ? Kind::file : Kind::standard_input, from_file ? *options.file : ""};
+    if (!options.file && io.in_is_terminal)
+      return unusable("no launch command: give it after `--`, in --file, or on standard input");
+    const Result<std::string> text = from_file ? read_text_file(*options.file) : read_standard_input(io);
+    if (!text) return tl::unexpected(text.error());
+    if (text->find_first_not_of(" \t\r\n") == std::string::npos)
+      return unusable(
+          fmt::format("no launch command: {} is empty; give the command after `--`, in --file, or on standard input",
+                      from_file ? "file '" + one_line(*options.file) + "'" : "standard input"));
+    servers = find_servers_in_file(*text, env);
   }
-  const bool from_file = options.file && *options.file != "-";
-  if (!options.file && io.in_is_terminal) {
-    return unusable("no launch command: give it after `--`, in --file, or on standard input");
+  if (!servers) return tl::unexpected(servers.error());
+  out.servers = std::move(*servers);
+  return out;
+}
+
+std::string name_of(const LaunchedServer& server) {
+  return server.name.empty() ? server.line > 0 ? fmt::format("the server of line {}", server.line) : "the server"
+                             : fmt::format("server {} (line {})", server.name, server.line);
+}
+
+// A verdict on options that nobody read is none.
+Result<void> require_all_read(const LaunchedServer& server) {
+  if (server.command.unread.empty()) return {};
+  return unusable(fmt::format("{} takes options from {}, whose value is not known: set it with --env, or write it out",
+                              name_of(server), one_line(server.command.unread.front(), 100)));
+}
+
+// --config FILE beside the launch: its options stand in front of the command's own, as SGLang merges them.
+Result<void> read_config(LaunchedServer& server, const CommandSource& source) {
+  std::vector<std::string>& argv = server.command.argv;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    const bool joined = argv[i].starts_with("--config=");
+    if (!joined && (argv[i] != "--config" || i + 1 == argv.size())) continue;
+    const std::string file = joined ? argv[i].substr(9) : argv[i + 1];
+    const std::size_t slash = source.path.rfind('/');
+    const bool is_absolute = file.starts_with('/');
+    const std::string path = is_absolute || slash == std::string::npos ? file : source.path.substr(0, slash + 1) + file;
+    const Result<std::string> text = read_text_file(path);
+    if (!text)
+      return unusable(fmt::format("{} takes options from --config {}, which cannot be read here: put the file beside the "
+                                  "launch, or give its options",
+                                  name_of(server), one_line(file, 100)));
+    Result<std::vector<std::string>> options = options_of_yaml(*text);
+    if (!options) return unusable(fmt::format("--config {}: {}", one_line(file, 100), options.error().message));
+    const auto at = argv.begin() + static_cast<std::ptrdiff_t>(i);
+    argv.erase(at, at + (joined ? 1 : 2));
+    argv.insert(argv.begin(), options->begin(), options->end());
+    return {};
   }
-  const Result<std::string> text = from_file ? read_text_file(*options.file) : read_standard_input(io);
-  if (!text) return tl::unexpected(text.error());
-  if (text->find_first_not_of(" \t\r\n") == std::string::npos) {
-    return unusable(
-        fmt::format("no launch command: {} is empty; give the command after `--`, in --file, or on standard input",
-                    from_file ? "file '" + one_line(*options.file) + "'" : "standard input"));
-  }
-  const Result<LaunchCommand> launch = parse_launch_text(*text);
-  if (!launch) return tl::unexpected(launch.error());
-  using Kind = CommandSource::Kind;
-  return ReadCommand{*launch, {from_file ? Kind::file : Kind::standard_input, from_file ? *options.file : ""}};
+  return {};
 }
 
 CheckFinding note(FindingKind kind, std::string message) {
@@ -169,40 +216,60 @@ std::string page_of(const CheckReport& report, const DeployedCommand& deployed, 
   return check_page(page);
 }
 
-Result<CheckReport> check(const Options& options, const LaunchCommand& launch) {
+struct Checked {
+  std::vector<CheckedServer> servers;
+  std::string page;
+};
+
+Result<Checked> check(const Options& options, ReadCommand read) {
   const Result<const Engine*> engine =
-      options.engine ? find_engine(*options.engine) : Result<const Engine*>(&find_engine(launch));
+      options.engine ? find_engine(*options.engine) : Result<const Engine*>(&find_engine(read.servers.front().command));
   if (!engine) return unusable("--engine: " + engine.error().message);
   Result<DeployOptions> how = deploy_options(options, **engine);
   if (!how) return tl::unexpected(how.error());
   const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd);
   if (!rule) return tl::unexpected(rule.error());
   if (*rule) how->rule = (*rule)->rule();
-  const Result<DeployedCommand> deployed = (*engine)->deploy(launch, *how);
-  if (!deployed) return tl::unexpected(deployed.error());
-  CheckReport report = deployed->refused ? refused_by_argparse(*how->version.version, launch, *deployed->refused)
-                                         : check_deployment(*deployed->deployment);
-  add_notes(options, *how, *deployed, report);
-  const std::string page = options.report ? page_of(report, *deployed, how->rule) : "";  // its replay may ask the rule
-  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
-  if (options.report) {
-    if (auto written = write_page(*options.report, page); !written) return tl::unexpected(written.error());
+  Checked out;
+  for (LaunchedServer& server : read.servers) {
+    if (auto ok = require_all_read(server); !ok) return tl::unexpected(ok.error());
+    if (auto ok = read_config(server, read.source); !ok) return tl::unexpected(ok.error());
+    const Result<DeployedCommand> deployed = (*engine)->deploy(server.command, *how);
+    if (!deployed)
+      return read.servers.size() == 1 ? tl::unexpected(deployed.error())
+                                      : unusable(fmt::format("{}: {}", name_of(server), deployed.error().message));
+    CheckReport report = deployed->refused ? refused_by_argparse(*how->version.version, server.command, *deployed->refused)
+                                           : check_deployment(*deployed->deployment);
+    add_notes(options, *how, *deployed, report);
+    out.servers.push_back({std::move(report), server.name, server.line, server.condition});
+    // The page is the worst server's; making it may ask the rule.
+    const Verdict worst = worst_verdict(out.servers);
+    if (options.report && (out.page.empty() || (out.servers.back().report.verdict == worst &&
+                                                worst_verdict(std::span(out.servers).first(out.servers.size() - 1)) != worst)))
+      out.page = page_of(out.servers.back().report, *deployed, how->rule);
   }
-  return report;
+  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
+  return out;
 }
 
 Result<int> run_check(const Options& options, const CommandLine& line, Io& io) {
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json", "sarif"});
   if (!format) return tl::unexpected(format.error());
-  const Result<ReadCommand> command = read_command(options, line, io);
+  Result<ReadCommand> command = read_command(options, line, io);
   if (!command) return tl::unexpected(command.error());
-  const Result<CheckReport> report = check(options, command->launch);
-  if (!report) return tl::unexpected(report.error());
-  io.out << (*format == 0   ? check_as_text(*report, {options.verbose, io.colour})
-             : *format == 1 ? check_as_json(*report)
-                            : check_as_sarif(*report, command->source));
-  const bool error_found = std::ranges::any_of(
-      report->findings, [](const CheckFinding& finding) { return finding.severity == Severity::error; });
+  const CommandSource source = command->source;
+  const Result<Checked> checked = check(options, std::move(*command));
+  if (!checked) return tl::unexpected(checked.error());
+  if (options.report)
+    if (auto written = write_page(*options.report, checked->page); !written) return tl::unexpected(written.error());
+  const std::span<const CheckedServer> servers = checked->servers;
+  io.out << (*format == 0   ? check_as_text(servers, {options.verbose, io.colour})
+             : *format == 1 ? check_as_json(servers, source)
+                            : check_as_sarif(servers, source));
+  const bool error_found = std::ranges::any_of(servers, [](const CheckedServer& server) {
+    return std::ranges::any_of(server.report.findings,
+                               [](const CheckFinding& finding) { return finding.severity == Severity::error; });
+  });
   return error_found ? kErrorFound : kNothingWrong;
 }
 

@@ -64,17 +64,42 @@ Json finding_as_json(const CheckFinding& finding) {
           {"fix", finding.fix}};
 }
 
-std::string check_as_json(const CheckReport& report) {
+namespace {
+
+Json report_as_json(const CheckReport& report) {
   Json findings = Json::array();
   for (const CheckFinding& finding : report.findings) findings.push_back(finding_as_json(finding));
-  return print(Json{{"tool", tool_as_json()},
-                    {"engine", "sglang"},
-                    {"generation", report.generation == nullptr ? Json() : Json(report.generation->name)},
-                    {"backend", report.backend},
-                    {"topology", report.backend.empty() ? unknown_topology() : topology(report.topology)},
-                    {"capacity", capacity(report)},
-                    {"verdict", name(report.verdict)},
-                    {"findings", findings}});
+  return Json{{"engine", "sglang"},
+              {"generation", report.generation == nullptr ? Json() : Json(report.generation->name)},
+              {"backend", report.backend},
+              {"topology", report.backend.empty() ? unknown_topology() : topology(report.topology)},
+              {"capacity", capacity(report)},
+              {"verdict", name(report.verdict)},
+              {"findings", findings}};
+}
+
+}  // namespace
+
+std::string check_as_json(const CheckReport& report) {
+  const CheckedServer one{report, "", 0, ""};
+  return check_as_json(std::span(&one, 1), {});
+}
+
+std::string check_as_json(std::span<const CheckedServer> servers, const CommandSource& source) {
+  Json document = {{"tool", tool_as_json()}};
+  Json list = Json::array();
+  for (const CheckedServer& server : servers) {
+    Json one = {{"file", source.kind == CommandSource::Kind::file ? Json(source.path) : Json()},
+                {"line", server.line == 0 ? Json() : Json(server.line)},
+                {"name", server.name},
+                {"condition", server.condition}};
+    one.update(report_as_json(server.report));
+    list.push_back(std::move(one));
+  }
+  if (servers.size() == 1) document.update(report_as_json(servers.front().report));
+  document["verdict"] = name(worst_verdict(servers));
+  document["servers"] = std::move(list);
+  return print(document);
 }
 
 }  // namespace a2asim

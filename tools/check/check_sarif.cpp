@@ -35,9 +35,11 @@ std::string uri(const std::string& path) {
   return out;
 }
 
-Json location(const CommandSource& source) {
+Json location(const CommandSource& source, std::size_t line) {
   if (source.kind == CommandSource::Kind::file) {
-    return {{"physicalLocation", {{"artifactLocation", {{"uri", uri(source.path)}}}, {"region", {{"startLine", 1}}}}}};
+    return {{"physicalLocation",
+             {{"artifactLocation", {{"uri", uri(source.path)}}},
+              {"region", {{"startLine", std::max<std::size_t>(line, 1)}}}}}};
   }
   const bool typed = source.kind == CommandSource::Kind::command_line;
   return {
@@ -55,28 +57,36 @@ std::string message_of(const CheckFinding& finding) {
 }  // namespace
 
 std::string check_as_sarif(const CheckReport& report, const CommandSource& source) {
+  const CheckedServer one{report, "", 0, ""};
+  return check_as_sarif(std::span(&one, 1), source);
+}
+
+std::string check_as_sarif(std::span<const CheckedServer> servers, const CommandSource& source) {
   std::vector<FindingKind> kinds;
   Json rules = Json::array();
   Json results = Json::array();
-  for (const CheckFinding& finding : report.findings) {
-    auto kind = std::ranges::find(kinds, finding.kind);
-    if (kind == kinds.end()) {
-      kind = kinds.insert(kinds.end(), finding.kind);
-      rules.push_back(rule(finding.kind));
+  for (const CheckedServer& server : servers) {
+    for (const CheckFinding& finding : server.report.findings) {
+      auto kind = std::ranges::find(kinds, finding.kind);
+      if (kind == kinds.end()) {
+        kind = kinds.insert(kinds.end(), finding.kind);
+        rules.push_back(rule(finding.kind));
+      }
+      results.push_back(
+          {{"ruleId", name(finding.kind)},
+           {"ruleIndex", kind - kinds.begin()},
+           {"level", name(finding.severity)},
+           {"message", {{"text", message_of(finding)}}},
+           {"locations", Json::array({location(source, server.line)})},
+           {"properties", {{"phase", name(finding.phase)}, {"witness", witness_as_json(finding.witness)}}}});
     }
-    results.push_back(
-        {{"ruleId", name(finding.kind)},
-         {"ruleIndex", kind - kinds.begin()},
-         {"level", name(finding.severity)},
-         {"message", {{"text", message_of(finding)}}},
-         {"locations", Json::array({location(source)})},
-         {"properties", {{"phase", name(finding.phase)}, {"witness", witness_as_json(finding.witness)}}}});
   }
+  const Generation* const generation = servers.empty() ? nullptr : servers.front().report.generation;
   Json driver = tool_as_json();
   driver["rules"] = rules;
-  const Json properties = {{"verdict", name(report.verdict)},
+  const Json properties = {{"verdict", name(worst_verdict(servers))},
                            {"engine", "sglang"},
-                           {"generation", report.generation == nullptr ? Json() : Json(report.generation->name)}};
+                           {"generation", generation == nullptr ? Json() : Json(generation->name)}};
   const Json run = {{"tool", {{"driver", driver}}}, {"results", results}, {"properties", properties}};
   return print(Json{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
                     {"version", "2.1.0"},

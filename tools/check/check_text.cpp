@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "model/step/engine.h"
 #include "tools/check/check_formats.h"
@@ -222,6 +223,32 @@ std::string version_words(const Version& generation) {
 
 std::string check_as_text(const CheckReport& report, const TextStyle& style) {
   return style.verbose ? everything(report, style) : one_screen(report, style);
+}
+
+Verdict worst_verdict(std::span<const CheckedServer> servers) {
+  using enum Verdict;
+  for (const Verdict verdict : {rejected, disagrees, over_capacity, agrees})
+    for (const CheckedServer& server : servers)
+      if (server.report.verdict == verdict) return verdict;
+  return out_of_scope;
+}
+
+std::string check_as_text(std::span<const CheckedServer> servers, const TextStyle& style) {
+  std::string out;
+  std::map<Verdict, int> counts;
+  for (const CheckedServer& server : servers) {
+    ++counts[server.report.verdict];
+    std::string head = server.name;
+    if (server.line > 0 && servers.size() > 1) head += fmt::format("{}line {}", head.empty() ? "" : ", ", server.line);
+    if (!server.condition.empty()) head += fmt::format("{}if {}", head.empty() ? "" : ", ", server.condition);
+    if (servers.size() > 1 || !server.condition.empty()) out += painted(fmt::format("== {}\n", head), "1", style.colour);
+    out += check_as_text(server.report, style);
+    if (servers.size() > 1) out += "\n";
+  }
+  if (servers.size() == 1) return out;
+  std::string list;
+  for (const auto& [verdict, count] : counts) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, name(verdict));
+  return out + fmt::format("{} servers: {}\n", servers.size(), list);
 }
 
 }  // namespace a2asim

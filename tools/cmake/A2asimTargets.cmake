@@ -63,7 +63,7 @@ set(A2ASIM_YAML_CPP $<IF:$<TARGET_EXISTS:yaml-cpp::yaml-cpp>,yaml-cpp::yaml-cpp,
 
 # What each folder may use. A dependency that shows in the folder's headers is PUBLIC.
 set(a2asim_model_public tl::expected)
-set(a2asim_model_private fmt::fmt Eigen3::Eigen nlohmann_json::nlohmann_json)
+set(a2asim_model_private fmt::fmt Eigen3::Eigen nlohmann_json::nlohmann_json ${A2ASIM_YAML_CPP})
 set(a2asim_sim_public a2asim::model nlohmann_json::nlohmann_json Eigen3::Eigen)
 set(a2asim_sim_private fmt::fmt ${A2ASIM_YAML_CPP} Threads::Threads)
 
