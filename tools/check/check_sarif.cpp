@@ -81,7 +81,7 @@ std::string check_as_sarif(std::span<const CheckedServer> servers, const Command
            {"properties", {{"phase", name(finding.phase)}, {"witness", witness_as_json(finding.witness)}}}});
     }
   }
-  const Generation* const generation = servers.empty() ? nullptr : servers.front().report.generation;
+  const Version* const generation = servers.empty() ? nullptr : servers.front().report.generation;
   Json driver = tool_as_json();
   driver["rules"] = rules;
   const Json properties = {{"verdict", name(worst_verdict(servers))},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/base/words.h"
 #include "model/check/check_explain.h"
 #include "model/check/finding_info.h"
 #include "model/engines/sglang/cap_variable.h"
