@@ -10,6 +10,7 @@
 
 #include "model/check/check.h"
 #include "model/base/random.h"
+#include "model/engines/sglang/generation.h"
 #include "tests/launch.h"
 
 using namespace a2asim;

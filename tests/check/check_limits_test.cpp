@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/check/check.h"
+#include "model/engines/sglang/deployment.h"
 #include "tests/launch.h"
 #include "tools/program/model_config.h"
 

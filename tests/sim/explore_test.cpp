@@ -1,4 +1,5 @@
 // Exploring: the space, the batches, the judgement, and what it finds in the generations whose history is known.
+#include "model/engines/sglang/generation.h"
 #include "sim/explore/explore.h"
 
 #include <doctest/doctest.h>

@@ -6,6 +6,7 @@
 
 #include "model/step/decider.h"
 #include "model/base/random.h"
+#include "model/engines/sglang/generation.h"
 #include "sim/cluster/replay_setup.h"
 #include "sim/scenario/scenario_reader.h"
 
