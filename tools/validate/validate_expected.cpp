@@ -5,17 +5,9 @@
 #include <algorithm>
 
 namespace a2asim {
-std::vector<int> ranks_in(std::uint64_t mask) {
-  std::vector<int> ranks;
-  for (int r = 0; r < kMaxRanks; ++r)
-    if (has_rank(mask, r)) ranks.push_back(r);
-  return ranks;
-}
+namespace {
 
-bool disagrees(const MirroredLayer& layer) {
-  return !layer.outcome.geometry.same_r || !layer.outcome.geometry.same_layout;
-}
-
+// A payload's receive region is off the boundary of the widest vectors that divide its rows; FlashInfer faults there.
 std::optional<AllToAllError> misaligned(const AllToAllConfig& config, std::int64_t runtime_max) {
   const RegionView regions = config.regions(runtime_max);
   for (int p = 0; p < regions.num_payloads(); ++p) {
@@ -26,6 +18,19 @@ std::optional<AllToAllError> misaligned(const AllToAllConfig& config, std::int64
           .kind = AllToAllErrorKind::misaligned, .payload = p, .own = regions.region(p), .other = width};
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<int> ranks_in(std::uint64_t mask) {
+  std::vector<int> ranks;
+  for (int r = 0; r < kMaxRanks; ++r)
+    if (has_rank(mask, r)) ranks.push_back(r);
+  return ranks;
+}
+
+bool disagrees(const MirroredLayer& layer) {
+  return !layer.outcome.geometry.same_r || !layer.outcome.geometry.same_layout;
 }
 
 std::optional<AllToAllError> expected_refusal(const MirroredLayer& layer, std::uint64_t ranks) {

@@ -19,8 +19,6 @@ bool disagrees(const MirroredLayer& layer);
 
 // What the device has to refuse before any write: the input of the first such rank of `ranks`.
 std::optional<AllToAllError> expected_refusal(const MirroredLayer& layer, std::uint64_t ranks);
-// A payload's receive region is off the boundary of the widest vectors that divide its rows; FlashInfer faults there.
-std::optional<AllToAllError> misaligned(const AllToAllConfig& config, std::int64_t runtime_max);
 
 // Is this among what the error says?
 bool names(const Error& error, const AllToAllError& expected);
