@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "model/launch/shell_words.h"
+#include "model/launch/shell_run.h"
 #include "tests/cli/run.h"
 
 namespace a2asim {
@@ -29,9 +29,14 @@ bool is_clause(std::string_view text) { return is_plain(text, 140) && !text.ends
 // The words after "a2asim" of an example, its files found from the source folder, answers in JSON.
 std::vector<std::string> arguments_of(std::string_view example) {
   std::vector<std::string> words;
-  REQUIRE(read_shell(example, {}, [&](const ShellCommand& command, const ShellVariables&, std::size_t) {
-            words = command;
-          }).has_value());
+  const auto script = parse_shell(example);
+  REQUIRE(script);
+  ShellVariables variables;
+  ShellChoices choices;
+  REQUIRE(run_shell(*script, variables, choices, [&](const ShellStart& start) {
+    for (const ShellValue& word : start.words) words.push_back(word.text);
+    return true;
+  }));
   REQUIRE(words.size() > 2);
   CHECK(words.front() == "a2asim");
   words.erase(words.begin());

@@ -68,7 +68,7 @@ TEST_CASE("what is not known is an error that says what to give instead") {
 TEST_CASE("v0.5.20 has the sizes of the version before, and options of its own") {
   const Generation& own = *find_generation("v0.5.20")->generation;
   const Generation& before = *find_generation("v0.5.19")->generation;
-  CHECK(own.sizing == before.sizing);
+  CHECK((own.sizing == before.sizing));
   CHECK(limits(own.capacity.flashinfer).tag == "v0.6.18");
   for (const std::string_view option : {"--stream-output", "--prefill-round-robin-balance", "--prefill-cp-mode"}) {
     CHECK(option_set(before.options).find(option) != nullptr);
