@@ -267,7 +267,8 @@ Result<void> CudaAllToAll::stage(std::span<const DispatchInput> inputs) {
 }
 
 LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) const {
-  A2ASIM_INVARIANT(device.state != nullptr && device.local.size() <= static_cast<std::size_t>(kMaxRanks), "a device has its state and ranks");
+  A2ASIM_INVARIANT(device.state != nullptr && device.local.size() <= static_cast<std::size_t>(kMaxRanks),
+                   "a device has its state and ranks");
   LaunchArgs args;
   args.ep_size = static_cast<std::int32_t>(configs_.size());
   args.guard = guard_ ? 1 : 0;
@@ -280,7 +281,8 @@ LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) con
   }
   for (const std::size_t local : device.local) {
     RankArgs& rank = args.ranks[args.num_local_ranks++];
-    A2ASIM_INVARIANT(plans_[local].runtime_max_tokens_per_rank <= config_of(local).max_num_tokens, "R stays below the cap");
+    A2ASIM_INVARIANT(plans_[local].runtime_max_tokens_per_rank <= config_of(local).max_num_tokens,
+                     "R stays below the cap");
     rank = rank_args(config_of(local), local_ranks_[local], plans_[local], staging_[local].at);
     if (for_combine) {
       rank.runtime_max_tokens_per_rank = static_cast<std::int32_t>(plans_[local].combine_runtime_max_tokens_per_rank);
@@ -477,7 +479,8 @@ Result<void> CudaAllToAll::poison_own(std::byte value) {
     if (!slices_.is_local(static_cast<int>(rank))) continue;
     const std::int64_t from = configs_[rank].layout().payload_data;
     std::byte* slice = slices_.slice(static_cast<int>(rank));
-    A2ASIM_INVARIANT(slice != nullptr && from <= slices_.slice_bytes(static_cast<int>(rank)), "regions lie behind the tables");
+    A2ASIM_INVARIANT(slice != nullptr && from <= slices_.slice_bytes(static_cast<int>(rank)),
+                     "regions lie behind the tables");
     const auto bytes = static_cast<std::size_t>(slices_.slice_bytes(static_cast<int>(rank)) - from);
     if (auto ok = cuda_result(cudaSetDevice(device_of(static_cast<int>(rank))), "cudaSetDevice"); !ok) return ok;
     if (auto ok = cuda_result(cudaMemset(slice + from, static_cast<int>(value), bytes), "poisoning"); !ok) return ok;

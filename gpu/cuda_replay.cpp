@@ -106,7 +106,8 @@ Result<void> CudaAllToAll::prepare_graphs(const std::vector<GraphId>& ids, const
 }
 
 Result<void> CudaAllToAll::launch_graphs(const std::vector<GraphId>& ids) {
-  A2ASIM_INVARIANT(graphs_.contains(ids) && graphs_[ids].size() == devices_.size(), "graphs are prepared before they run");
+  A2ASIM_INVARIANT(graphs_.contains(ids) && graphs_[ids].size() == devices_.size(),
+                   "graphs are prepared before they run");
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     if (auto ok = cuda_result(cudaSetDevice(devices_[i].id), "cudaSetDevice"); !ok) return ok;
     const int code = cudaGraphLaunch(graphs_[ids][i].get(), devices_[i].stream.get());
@@ -122,7 +123,8 @@ Result<std::vector<RankPlan>> CudaAllToAll::replay_plans(std::span<const GraphId
     return fail(ErrorKind::bad_input, "replay needs one graph and one input for each local rank");
   }
   std::vector<DispatchInput> as_baked(inputs.begin(), inputs.end());
-  A2ASIM_INVARIANT(captures_.empty() || captures_.back().plans.size() == inputs.size(), "a capture has every local rank");
+  A2ASIM_INVARIANT(captures_.empty() || captures_.back().plans.size() == inputs.size(),
+                   "a capture has every local rank");
   for (std::size_t local = 0; local < graphs.size(); ++local) {
     if (graphs[local] == kEager) continue;
     if (graphs[local] < 0 || graphs[local] >= static_cast<GraphId>(captures_.size())) {

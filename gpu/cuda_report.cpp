@@ -130,12 +130,14 @@ Error CudaAllToAll::bad_expert_error(const Device& device, const DeviceState& st
   const int rank = static_cast<int>(state.bad_expert >> 48);
   const auto token = static_cast<std::int64_t>(state.bad_expert >> 8 & ((std::uint64_t{1} << 40) - 1));
   const auto position = static_cast<std::int64_t>(state.bad_expert & 0xff);
-  A2ASIM_INVARIANT(state.bad_expert != kNoBadExpert && rank >= 0 && rank < world_size(), "an id of some rank was out of range");
+  A2ASIM_INVARIANT(state.bad_expert != kNoBadExpert && rank >= 0 && rank < world_size(),
+                   "an id of some rank was out of range");
   std::int32_t expert = 0;
   for (const std::size_t local : device.local) {
     if (local_ranks_[local] != rank) continue;
     const std::int32_t* ids = staging_[local].at.token_selected_experts + token * config_of(local).top_k + position;
-    A2ASIM_INVARIANT(token < plans_[local].num_tokens && position < config_of(local).top_k, "the id was one of the staged");
+    A2ASIM_INVARIANT(token < plans_[local].num_tokens && position < config_of(local).top_k,
+                     "the id was one of the staged");
     if (auto ok = cuda_result(cudaMemcpy(&expert, ids, sizeof(expert), cudaMemcpyDefault), "reading an id"); !ok) {
       return ok.error();
     }

@@ -195,7 +195,8 @@ Result<std::unique_ptr<NcclWindows>> NcclWindows::create(std::shared_ptr<NcclWor
 }
 
 Result<void> NcclWindows::resolve(std::size_t local_place) {
-  A2ASIM_INVARIANT(local_place < memory_->windows.size() && bases_.size() == local_place, "places are resolved in order");
+  A2ASIM_INVARIANT(local_place < memory_->windows.size() && bases_.size() == local_place,
+                   "places are resolved in order");
   const std::size_t places = world_->placement().places.size();
   const ncclWindow_t window = memory_->windows[local_place];
   if (window == nullptr) return fail(ErrorKind::runtime_error, "NCCL: no window for this memory");

@@ -111,7 +111,8 @@ Result<void> PeerRegion::allocate() {
 
 // Among the devices of this process.
 Result<void> PeerRegion::allow_peer_access() const {
-  A2ASIM_INVARIANT(placement_.first_local + placement_.num_local <= placement_.places.size(), "local places are among all");
+  A2ASIM_INVARIANT(placement_.first_local + placement_.num_local <= placement_.places.size(),
+                   "local places are among all");
   for (std::size_t a = 0; a < placement_.num_local; ++a) {
     for (std::size_t b = 0; b < placement_.num_local; ++b) {
       const int from = placement_.places[placement_.first_local + a].device;

@@ -56,7 +56,8 @@ Result<void> check_alignment(const AllToAllConfig& config, int rank, std::int64_
 }
 
 Result<void> check_experts(const AllToAllConfig& config, int rank, std::span<const std::int32_t> experts) {
-  A2ASIM_INVARIANT(config.top_k >= 1 && experts.size() % static_cast<std::size_t>(config.top_k) == 0, "sizes were checked");
+  A2ASIM_INVARIANT(config.top_k >= 1 && experts.size() % static_cast<std::size_t>(config.top_k) == 0,
+                   "sizes were checked");
   for (std::size_t i = 0; i < experts.size(); ++i) {
     if (experts[i] >= 0 && experts[i] < config.num_experts) continue;
     const auto top_k = static_cast<std::size_t>(config.top_k);
@@ -115,8 +116,10 @@ Result<ExpertArgs> expert_args(const AllToAllConfig& config, int rank, const Exp
 
 RankArgs rank_args(const AllToAllConfig& config, int rank, const RankPlan& plan, const StagedRank& staged) {
   A2ASIM_INVARIANT(rank >= 0 && rank < config.ep_size, "arguments are of a rank");
-  A2ASIM_INVARIANT(plan.num_tokens <= plan.runtime_max_tokens_per_rank || plan.num_tokens == 0, "rows fit R: R >= rows");
-  A2ASIM_INVARIANT(config.payload_bytes_per_token.size() <= static_cast<std::size_t>(kMaxPayloads), "a configuration was validated");
+  A2ASIM_INVARIANT(plan.num_tokens <= plan.runtime_max_tokens_per_rank || plan.num_tokens == 0,
+                   "rows fit R: R >= rows");
+  A2ASIM_INVARIANT(config.payload_bytes_per_token.size() <= static_cast<std::size_t>(kMaxPayloads),
+                   "a configuration was validated");
   RankArgs args;
   args.rank = rank;
   args.num_tokens = static_cast<std::int32_t>(plan.num_tokens);

@@ -90,7 +90,8 @@ DispatchInput TokenBatch::input(std::int64_t runtime_max_tokens_per_rank) const 
 
 Result<ReferenceResult> TokenBatch::reference(const AllToAllConfig& config, const ExpertPayloads& payloads,
                                              const ExpertNetwork& experts) const {
-  A2ASIM_INVARIANT(payloads.hidden_payload >= 0 && payloads.hidden_payload < std::ssize(payloads_), "hidden states are there");
+  A2ASIM_INVARIANT(payloads.hidden_payload >= 0 && payloads.hidden_payload < std::ssize(payloads_),
+                   "hidden states are there");
   const auto hidden = decode(config.combine_type, payload(payloads.hidden_payload));
   if (!hidden) return tl::unexpected(hidden.error());
   return reference_moe({tokens_, config.top_k, config.num_experts, config.hidden_size, expert_ids_, weights_, *hidden},

@@ -39,7 +39,8 @@ class StepFindings {
  public:
   StepFindings(const Cluster& cluster, const StepInput& input, const StepOutcome& outcome)
       : cluster_(cluster), input_(input), outcome_(outcome) {
-    A2ASIM_INVARIANT(!input.batches.empty() && cluster.decisions().size() % input.batches.size() == 0, "every replica has as many ranks");
+    A2ASIM_INVARIANT(!input.batches.empty() && cluster.decisions().size() % input.batches.size() == 0,
+                     "every replica has as many ranks");
     batch_.phase = outcome.phase;
     batch_.batches.assign(input.batches.begin(), input.batches.end());
     const std::size_t stride = cluster.decisions().size() / input.batches.size();

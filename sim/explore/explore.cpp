@@ -42,7 +42,8 @@ class Run {
  public:
   Run(const Version& generation, const ExploreOptions& options)
       : generation_(generation), options_(options), plan_(make_plan(generation, options)) {
-    A2ASIM_INVARIANT(options.shards >= 1 && options.shard >= 0 && options.shard < options.shards, "a shard is one of several");
+    A2ASIM_INVARIANT(options.shards >= 1 && options.shard >= 0 && options.shard < options.shards,
+                     "a shard is one of several");
     for (std::int64_t at = options.shard; at < plan_.end; at += options.shards) mine_.push_back(at);
     blocks_.resize((mine_.size() + kBlock - 1) / kBlock);
   }

@@ -91,7 +91,8 @@ std::vector<ParallelField> make_parallel_fields() {
 }
 
 void append_field(std::vector<std::string>& argv, const ParallelField& field, const Parallel& parallel) {
-  A2ASIM_INVARIANT(field.integer != nullptr || field.boolean != nullptr || field.word != nullptr || field.list != nullptr, "a field has a member");
+  A2ASIM_INVARIANT(field.integer != nullptr || field.boolean != nullptr || field.word != nullptr || field.list != nullptr,
+                   "a field has a member");
   if (field.integer != nullptr) {
     if (const auto& value = parallel.*field.integer)
       argv.insert(argv.end(), {std::string(field.flag), std::to_string(*value)});
