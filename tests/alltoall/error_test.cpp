@@ -64,7 +64,7 @@ TEST_CASE("all-to-all errors: the fields come back, the words and what it raises
   CHECK(all_to_all_errors(Error{ErrorKind::bad_input, "rank 0: no all-to-all"}).empty());
 }
 
-TEST_CASE("all-to-all errors: many waits are many fields and few words; joined errors keep both") {
+TEST_CASE("all-to-all errors: many waits are many fields and few words, joined errors keep both") {
   Errors waits;
   for (int peer = 0; peer < 100; ++peer) waits.push_back({.kind = Kind::waits, .rank = 0, .peer = peer});
   Error error = to_error(waits);

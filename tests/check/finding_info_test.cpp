@@ -89,7 +89,7 @@ TEST_CASE("findings: every example shows its finding") {
   }
 }
 
-TEST_CASE("explain: one, all, in three formats; unknown ids are refused") {
+TEST_CASE("explain: one, all, in three formats, unknown ids are refused") {
   const Outcome one = run({"explain", "over_capacity"});
   CHECK(one.exit_code == 0);
   CHECK(one.out.starts_with("over_capacity: "));

@@ -23,7 +23,7 @@ TEST_CASE("a copied deployment outlives the first and decides as it did") {
       {ForwardMode::decode, 9}, {ForwardMode::decode, 1}, {ForwardMode::idle, 0}, {ForwardMode::decode, 2}};
   std::unique_ptr<Deployment> first = test::deploy("pr26643", test::kCollapsed);
   const auto before = sizes(first->make_decider()->decide(batches, GraphChoice::eager));
-  CHECK(before == std::vector<std::int64_t>{9, 1, 1, 2});
+  CHECK(before == std::vector<std::int64_t>{10, 2, 1, 2});  // this version rounds eager counts up to even ones
   const Deployment copy = *first;
   first.reset();
   const auto decider = copy.make_decider();

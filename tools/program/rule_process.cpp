@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "model/base/digest.h"
-#include "model/launch/shell_run.h"
+#include "model/launch/shell_expand.h"
+#include "model/launch/shell_syntax.h"
 #include "tools/program/child_process.h"
 #include "tools/program/text.h"
 
@@ -175,20 +176,18 @@ Result<std::unique_ptr<RuleProcess>> RuleProcess::start(const std::string& comma
   };
   const Result<ShellScript> script = parse_shell(command);
   if (!script) return unusable(script.error().message);
-  std::vector<std::vector<std::string>> commands;
   ShellVariables variables;
-  ShellChoices choices;
-  const auto read = run_shell(*script, variables, choices, [&commands](const ShellStart& start) {
-    commands.emplace_back();
-    for (const ShellValue& word : start.words) commands.back().push_back(word.text);
-    return false;
-  });
-  if (!read) return unusable(read.error().message);
-  if (commands.size() != 1) return unusable("give one program and its arguments, as in \"python3 my_rule.py\"");
-  Result<ChildProcess> child = ChildProcess::start(commands.front());
+  ShellExpander expander(variables);
+  std::vector<std::string> words;
+  const std::vector<ShellNode>& commands = script->root.children;
+  if (commands.size() == 1 && commands.front().kind == ShellKind::simple)
+    for (const std::string& raw : commands.front().words)
+      for (ShellValue& word : expander.fields(raw)) words.push_back(std::move(word.text));
+  if (words.empty()) return unusable("give one program and its arguments, as in \"python3 my_rule.py\"");
+  Result<ChildProcess> child = ChildProcess::start(words);
   if (!child)
     return unusable(
-        fmt::format("cannot start '{}': {}", one_line(commands.front().front(), 200), child.error().message));
+        fmt::format("cannot start '{}': {}", one_line(words.front(), 200), child.error().message));
   return std::unique_ptr<RuleProcess>(new RuleProcess(std::make_unique<Impl>(command, std::move(*child), patience)));
 }
 
