@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -44,177 +44,35 @@ Scenario parsed(std::string_view text) {
 // What a text that must be refused is refused with.
 struct Bad {
   std::string text;
-  std::string_view error;   // the beginning of the message
+  std::string error;        // the beginning of the message
   bool schema_sees = true;  // false: about syntax, or about several places at once
 };
 
-std::vector<Bad> bad_shapes() {
-  return {
-      // shape
-      {"", "t.yaml:1:1: the text is empty"},
-      {"# only a comment\n", "t.yaml:1:1: the text is empty"},
-      {"just words", "t.yaml:1:1: the scenario is \"just words\"; give a mapping"},
-      {"- a\n- b\n", "t.yaml:1:1: the scenario is a list; give a mapping"},
-      {with("stepz: 1\n"), "t.yaml:7:1: unknown key \"stepz\" in the scenario; known are name,"},
-      {std::string(kHead), "t.yaml:1:1: steps is missing; add it, for example"},
-      {"parallel: {}\nmodel: {num_experts: 8, top_k: 2, hidden_size: 64}\nsteps: [{mode: decode, tokens: [1]}]",
-       "t.yaml:1:1: name is missing"},
-      {"name: t\nparallel: {}\nsteps: [{mode: decode, tokens: [1]}]", "t.yaml:1:1: model is missing"},
-      {"name: t\nmodel: {num_experts: 8, top_k: 2, hidden_size: 64}\nsteps: [{mode: decode, tokens: [1]}]",
-       "t.yaml:1:1: the deployment is given twice or not at all; give"},
-      {with("launch: python3 -m sglang.launch_server\n"), "t.yaml:2:11: the deployment is given twice or not at all"},
-      {with("name: again\n"), "t.yaml:7:1: key \"name\" is given twice; remove one", false},
-      {with("seed:\n"), "t.yaml:7:1: seed has no value; give one, or leave the key out"},
-      {with("? [a, b]\n: 1\n"), "t.yaml:7:3: a key must be a word", false},
-      // steps
-      {std::string(kHead) + "steps: {mode: decode, tokens: [1, 1, 1, 1]}\n",
-       "t.yaml:4:8: steps is a mapping; give a list"},
-      {std::string(kHead) + "steps: 3\n", "t.yaml:4:8: steps is \"3\"; give a list"},
-      {std::string(kHead) + "steps: []\n", "t.yaml:4:8: steps is empty"},
-      {with_step("decode"), "t.yaml:5:5: step is \"decode\"; give a mapping with mode, tokens, graph, repeat"},
-      {with_step("{mode: decode}"), "t.yaml:5:5: step.tokens is missing"},
-      {with_step("{tokens: [1, 1, 1, 1]}"), "t.yaml:5:5: step.mode is missing"},
-      {with_step("{mode: decode, tokns: [1, 1, 1, 1]}"), "t.yaml:5:20: unknown key \"tokns\" in step"},
-      {with_step("{mode: DECODE, tokens: [1, 1, 1, 1]}"),
-       "t.yaml:5:12: mode is \"DECODE\"; give one of decode, extend"},
-      {with_step("{mode: decode, tokens: 4}"), "t.yaml:5:28: tokens is \"4\"; give a list"},
-      {with_step("{mode: decode, tokens: []}"), "t.yaml:5:28: tokens has 0 entries; give 1..1024"},
-      {with_step("{mode: decode, tokens: [1, -1, 1, 1]}"), "t.yaml:5:32: tokens is \"-1\"; it must be in 0..1048576"},
-      {with_step("{mode: decode, tokens: [1, 1048577, 1, 1]}"), "t.yaml:5:32: tokens is \"1048577\"; it must be in"},
-      {with_step("{mode: decode, tokens: [1, 99999999999999999999, 1, 1]}"), "t.yaml:5:32: tokens is \"99999999"},
-      {with_step("{mode: decode, tokens: [1, .nan, 1, 1]}"), "t.yaml:5:32: tokens is \".nan\"; give a whole number"},
-      {with_step("{mode: decode, tokens: [1, NaN, 1, 1]}"), "t.yaml:5:32: tokens is \"NaN\"; give a whole number"},
-      {with_step("{mode: decode, tokens: [1, .inf, 1, 1]}"), "t.yaml:5:32: tokens is \".inf\"; give a whole number"},
-      {with_step("{mode: decode, tokens: [1, 2.5, 1, 1]}"), "t.yaml:5:32: tokens is \"2.5\"; give a whole number"},
-      {with_step("{mode: decode, tokens: [1, \"2\", 1, 1]}"), "t.yaml:5:32: tokens is the text \"2\"; give a whole"},
-      {with_step("{mode: decode, tokens: [1, [2], 1, 1]}"), "t.yaml:5:32: tokens is a list; give a whole number"},
-      {with_step("{mode: decode, tokens: [1, null, 1, 1]}"), "t.yaml:5:32: tokens is nothing; give a whole number"},
-      {with_step("{mode: decode, tokens: [1, 0x10, 1, 1]}"), "t.yaml:5:32: tokens is \"0x10\"; give a whole", false},
-      {with_step("{mode: decode, tokens: [1, 010, 1, 1]}"), "t.yaml:5:32: tokens is \"010\"; give a whole", false},
-      {with_step("{mode: decode, tokens: [1, 1, 1]}"), "t.yaml:5:5: tokens has 3 entries, the deployment has 4", false},
-      {with_step("{mode: decode, tokens: [1, 1, 1, 1]}\n  - {mode: decode, tokens: [1]}"),
-       "t.yaml:6:5: tokens has 1 entries, in the first step 4", false},
-      {with_step("{mode: [decode, extend], tokens: [1, 1, 1, 1]}"), "t.yaml:5:12: mode has 2 entries and tokens 4",
-       false},
-      {with_step("{mode: idle, tokens: [0, 0, 2, 0]}"), "t.yaml:5:33: rank 2 is idle and has 2 tokens"},
-      {with_step("{mode: decode, tokens: [1, 1, 1, 1], graph: 1}"), "t.yaml:5:49: graph is \"1\"; give true or false"},
-      {with_step("{mode: decode, tokens: [1, 1, 1, 1], repeat: 0}"), "t.yaml:5:50: repeat is \"0\"; it must be in"},
-      {with_step("{mode: decode, tokens: [1, 1, 1, 1], repeat: 1000000}\n  - {mode: decode, tokens: [1, 1, 1, 1]}"),
-       "t.yaml:6:5: more than 1000000 steps with repeat", false},
-      // deployment
-      {with_parallel("tp_size: 0"), "t.yaml:2:21: parallel.tp_size is \"0\"; it must be in 1..1024"},
-      {with_parallel("tp: 4"), "t.yaml:2:12: unknown key \"tp\" in parallel"},
-      {with_parallel("enable_dp_attention: 3"), "t.yaml:2:33: parallel.enable_dp_attention is \"3\"; give true"},
-      {with_parallel("moe_a2a_backend: \"a b\""), "t.yaml:2:29: parallel.moe_a2a_backend is \"a b\"; give one word"},
-      {with_parallel("moe_a2a_backend: --tp"), "t.yaml:2:29: parallel.moe_a2a_backend is \"--tp\"; give one word"},
-      {with_parallel("cuda_graph_bs: 8"), "t.yaml:2:27: parallel.cuda_graph_bs is \"8\"; give a list"},
-      {with_parallel("max_num_tokens: 8") + "env: {SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK: 9}\n",
-       "t.yaml:2:11: parallel.max_num_tokens and env give the cap twice", false},
-      {with("env: [A=1]\n"), "t.yaml:7:6: env is no mapping"},
-      {with("env: {A-B: 1}\n"), "t.yaml:7:7: \"A-B\" is no name of an environment variable"},
-      {with("env: {A: [1]}\n"), "t.yaml:7:10: env.A is a list; give a text"},
-      {with("sglang: [pr30450]\n"), "t.yaml:7:9: sglang is a list; give a text"},
-      {with("sglang: \"a\\nb\"\n"), "t.yaml:7:9: sglang contains a line break"},
-      {with("version: [v0.5.13]\n"), "t.yaml:7:10: version is a list; give a text"},
-      {with("engine: vllm\n"), "t.yaml:7:9: engine: 'vllm' is no engine known here; name one of sglang"},
-      {with("engine: [sglang]\n"), "t.yaml:7:9: engine is a list; give a text"},
-      {with("engine: sglang\nsglang: pr30450\n"), "t.yaml:8:9: sglang: is short for engine: and version:; give either"},
-      {with("sglang: pr30450\nversion: pr29461\n"), "t.yaml:7:9: sglang: is short for engine: and version:; give either"},
-  };
-}
-
-std::vector<Bad> bad_values() {
-  return {
-      {with_model("{top_k: 2, hidden_size: 64}"), "t.yaml:3:8: model.num_experts is missing"},
-      {with_model("{num_experts: 8, top_k: 2, hidden_size: 64, layer: 1}"),
-       "t.yaml:3:52: unknown key \"layer\" in model"},
-      {with_model("{num_experts: 8, top_k: 0, hidden_size: 64}"), "t.yaml:3:32: model.top_k is \"0\""},
-      {with_model("{num_experts: 8, top_k: 9, hidden_size: 64}"), "t.yaml:3:32: model.top_k is 9; a token cannot",
-       false},
-      {with_model("{num_experts: 8, top_k: 2, hidden_size: 64, dtype: int8}"), "t.yaml:3:59: model.dtype is \"int8\""},
-      {with("seed: -1\n"), "t.yaml:7:7: seed is \"-1\"; it must be in 0..18446744073709551615"},
-      {with("seed: 18446744073709551616\n"), "t.yaml:7:7: seed is \"18446744073709551616\"; it must be in"},
-      {with("routing: uniform\n"), "t.yaml:7:10: routing is \"uniform\"; give a mapping"},
-      {with("routing: {kind: hot_rank}\n"), "t.yaml:7:10: routing.rank is missing"},
-      {with("routing: {kind: uniform, rank: 0}\n"), "t.yaml:7:32: routing.rank belongs to kind hot_rank only"},
-      {with("routing: {kind: hot_rank, rank: 4}\n"), "t.yaml:7:10: routing: there is no rank 4", false},
-      {with("experts: mlp\n"), "t.yaml:7:10: experts is \"mlp\"; give one of exact, ffn"},
-      {with("expect: {step: 0}\n"), "t.yaml:7:9: expect says nothing"},
-      {with("expect: {verdict: fine}\n"), "t.yaml:7:19: expect.verdict is \"fine\"; give one of agrees, disagrees"},
-      {with("expect: {verdict: agrees, step: 4}\n"), "t.yaml:7:33: expect.step is \"4\"; it must be in 0..3", false},
-      {with("expect: {findings: [nan]}\n"), "t.yaml:7:21: expect.findings is \"nan\"; give one of"},
-      {with("expect_by_generation: {pr27945: agrees}\n"),
-       "t.yaml:7:33: expect_by_generation.pr27945 is \"agrees\"; give a mapping"},
-      {with("expect_by_generation: {pr99: {verdict: agrees}}\n"),
-       "t.yaml:7:24: expect_by_generation: 'pr99' is no generation known here; use", false},
-  };
-}
-
-std::vector<Bad> bad_faults() {
-  return {
-      {with("faults: {step: 1, skip_rank: 2}\n"), "t.yaml:7:9: faults is a mapping; give a list"},
-      {with_fault("{step: 1}"), "t.yaml:7:10: the fault has no kind"},
-      {with_fault("{skip_rank: 1}"), "t.yaml:7:10: fault.step is missing"},
-      {with_fault("{step: 4, skip_rank: 1}"), "t.yaml:7:17: step is \"4\"; it must be in 0..3", false},
-      {with_fault("{step: 1, skip_rank: 4}"), "t.yaml:7:10: skip_rank: there is no rank 4", false},
-      {with_fault("{step: 1, skip_rank: -1}"), "t.yaml:7:31: skip_rank is \"-1\"; it must be in 0..1023"},
-      {with_fault("{step: 1, skip_rank: 1, dead_rank: 2}"), "t.yaml:7:45: both skip_rank and dead_rank"},
-      {with_fault("{step: 1, skip_all_gather: false}"),
-       "t.yaml:7:37: skip_all_gather is false; give true, a rank, or no such fault"},
-      {with_fault("{step: 0, stale_counts: 1}"), "t.yaml:7:17: stale_counts uses the list of the step before"},
-      {with_fault("{step: 1, wrong_mode: {rank: 1}}"), "t.yaml:7:32: wrong_mode.mode is missing"},
-      {with_fault("{step: 1, wrong_mode: 1}"), "t.yaml:7:32: wrong_mode is \"1\"; give a mapping with rank, mode"},
-      {with_fault("{step: 1, skip_rank: 1, masked: true}"), "t.yaml:7:42: masked belongs to dead_rank only"},
-      {with_fault("{step: 1, corrupt_count: {source: 4, value: 1}}"),
-       "t.yaml:7:10: corrupt_count: there is no data-parallel rank 4", false},
-      {with_fault("{step: 1, corrupt_count: {source: 0, value: 2147483648}}"), "t.yaml:7:54: corrupt_count.value is"},
-      {with_fault("{step: 1, max_num_tokens: {rank: 0, value: 8}}"),
-       "t.yaml:7:17: max_num_tokens holds from construction"},
-      {with_fault("{payload_bytes: {rank: 0, payload: 3, value: 8}}"), "t.yaml:7:45: payload_bytes.payload is \"3\""},
-  };
-}
-
-// YAML that is none of a scenario's business, and text that is no YAML.
-std::vector<Bad> bad_texts() {
-  const std::string two = with("") + "---\n" + with("");
-  return {
-      {"a: &a [x, x]\nb: [*a, *a]\n", "t.yaml:1:4: anchors (&name) are not used", false},
-      {"a: *a\n", "t.yaml:1:4: no valid YAML: the referenced anchor is not defined", false},
-      {with("seed: !!int 7\n"), "t.yaml:7:7: tag \"tag:yaml.org,2002:int\" is not used", false},
-      {two, "t.yaml:8:1: a second document starts here", false},
-      {with("") + "---\n---\nname: u\n", "t.yaml:9:1: a second document starts here", false},
-      {with("") + "---\n---\n---\n", "t.yaml:1:1: several documents", false},
-      {with("env: \"\\\r\"\n"), "t.yaml:7:9: no valid YAML: unknown escape character: ?", false},
-      {with("env: {A: 1\n"), "t.yaml:8:1: no valid YAML: end of map flow not found", false},
-      {with("env: \"A\n"), "t.yaml:8:1: the text ends within quotes; close them", false},
-      {with("env: \"A\n...\n\"\n"), "t.yaml:8:1: no valid YAML: illegal document indicator in scalar", false},
-      // brackets that stay open, which yaml-cpp takes for keys
-      {std::string(kHead) + "steps:\n  - {mode: decode, tokens: [1",
-       "t.yaml:5:28: the bracket that opens here is not closed", false},
-      {std::string(kHead) + "steps:\n  - {mode: decode, # [\n tokens: ['[', \"[\\\"\", it's,\n[1",
-       "t.yaml:7:1: the bracket", false},
-      {"{\"name\": \"x\", \"steps\": [\n", "t.yaml:1:24: the bracket that opens here is not closed", false},
-      {"{\"name\":\"t\",\n", "t.yaml:1:1: the bracket that opens here is not closed", false},
-      {"name: " + std::string(100, '['), "t.yaml:1:24: nested deeper than 16", false},
-      {std::string(100, '['), "t.yaml:1:17: nested deeper than 16", false},
-      // a position behind a character beyond U+FFFF
-      {"{\"name\": \"\\ud83d\\udc0d\\ud83d\\udc0d\", \"seed\": -1, \"launch\": \"x\", \"model\": {\"num_experts\": 8, "
-       "\"top_k\": 2, "
-       "\"hidden_size\": 64}, \"steps\": [{\"mode\": \"decode\", \"tokens\": [1]}]}",
-       "t.yaml:1:46: seed is \"-1\""},
-      {"{\"name\": \"\\udc0d\", \"seed\": 1}", "t.yaml:1:17: no valid YAML: invalid unicode: 56333", false},
-      {std::string("name: a\0b\n", 10), "t.yaml:1:8: control character 0x00", false},
-      {"name: caf\xE9\n", "t.yaml:1:10: byte 0xe9 is not UTF-8", false},
-      {"name: \xED\xA0\x80\n", "t.yaml:1:7: byte 0xed is not UTF-8", false},
-      {"\xFF\xFEn\0", "t.yaml:1:1: byte 0xff is not UTF-8", false},
-      {std::string(kMaxScenarioFileBytes + 1, '#'), "t.yaml: longer than 1048576 bytes", false},
-  };
-}
-
+// The cases of tests/data/bad_scenarios.json, and those that JSON cannot hold or only code can make.
 std::vector<Bad> bad_scenarios() {
-  std::vector<Bad> all = bad_shapes();
-  for (std::vector<Bad> more : {bad_values(), bad_faults(), bad_texts()})
-    std::ranges::move(more, std::back_inserter(all));
+  const auto same = [](std::string_view text) { return std::string(text); };
+  const auto headed = [](std::string_view text) { return std::string(kHead) + std::string(text); };
+  const std::map<std::string, std::string (*)(std::string_view)> texts = {
+      {"text", same},       {"head", headed},      {"with", with},
+      {"step", with_step},  {"fault", with_fault}, {"parallel", with_parallel},
+      {"model", with_model}};
+  std::vector<Bad> all = {{with("") + "---\n" + with(""), "t.yaml:8:1: a second document starts here", false},
+                          {"name: " + std::string(100, '['), "t.yaml:1:24: nested deeper than 16", false},
+                          {std::string(100, '['), "t.yaml:1:17: nested deeper than 16", false},
+                          {std::string("name: a\0b\n", 10), "t.yaml:1:8: control character 0x00", false},
+                          {"name: caf\xE9\n", "t.yaml:1:10: byte 0xe9 is not UTF-8", false},
+                          {"name: \xED\xA0\x80\n", "t.yaml:1:7: byte 0xed is not UTF-8", false},
+                          {"\xFF\xFEn\0", "t.yaml:1:1: byte 0xff is not UTF-8", false},
+                          {std::string(kMaxScenarioFileBytes + 1, '#'), "t.yaml: longer than 1048576 bytes", false}};
+  std::ifstream file(A2ASIM_SOURCE_DIR "/tests/data/bad_scenarios.json");
+  const nlohmann::json groups = nlohmann::json::parse(file);
+  for (const nlohmann::json& rows : groups)
+    for (const nlohmann::json& row : rows)
+      for (const auto& [kind, text_of] : texts)
+        if (row.contains(kind))
+          all.push_back(
+              {text_of(row[kind].get<std::string>()) + row.value("then", ""), row["error"], row.value("schema", true)});
+  REQUIRE(all.size() == 116);
   return all;
 }
 
