@@ -1,5 +1,5 @@
-// The exhaustive twin: the same bodies over every small world (at most 4 ranks, 6 experts, 3 tokens a rank, top_k 2), in
-// every phase, for every generation; the walk finds the known failures too. And every routing of the smallest ones.
+// The exhaustive twin: the same bodies over every small world (at most 4 ranks, 6 experts, 3 tokens a rank, top_k 2),
+// in every phase, for every generation; the walk finds the known failures too. And every routing of the smallest ones.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -23,11 +23,12 @@ void walk(std::string_view name) {
       cases += result.cases;
       if (!result.failure) continue;
       fails = true;
-      if (!is_known_to_fail(own, generation.name)) FAIL_CHECK(report(own, "exhaustive", generation.name, *result.failure, {}));
+      if (!is_known_to_fail(own, generation.name))
+        FAIL_CHECK(report(own, "exhaustive", generation.name, *result.failure, {}));
     }
     CHECK_MESSAGE(fails == is_known_to_fail(own, generation.name), generation.name, ": ", own.says);
-    fmt::print("{}: {} {} {} worlds\n", own.name, generation.name, fails ? "breaks it, found within" : "keeps it in all",
-               cases);
+    fmt::print("{}: {} {} {} worlds\n", own.name, generation.name,
+               fails ? "breaks it, found within" : "keeps it in all", cases);
     REQUIRE(cases > 0);
   }
 }

@@ -1,7 +1,7 @@
-// The harness itself: what generators draw, how worlds shrink, that a law can fail, and which rare branches a run reaches.
+// The harness itself: what generators draw, how worlds shrink, that a law can fail, and which rare branches a run
+// reaches.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,7 +77,10 @@ TEST_CASE("generators: every backend of fixed capacity and every kind of fault i
       if (fault.kind == FaultKind::wrong_mode) ++modes[fault.mode];
       if (fault.kind == FaultKind::payload_bytes) ++payloads[fault.payload];
       if (fault.kind == FaultKind::corrupt_count)
-        ++counts[fault.value == 0 ? "none" : fault.value <= 64 ? "some" : fault.value < kMaxScenarioCount ? "many" : "most"];
+        ++counts[fault.value == 0                  ? "none"
+                 : fault.value <= 64               ? "some"
+                 : fault.value < kMaxScenarioCount ? "many"
+                                                   : "most"];
     }
     const auto read = parse_scenario(to_yaml(world), "world");
     REQUIRE_MESSAGE(read.has_value(), read.error().message);
@@ -174,7 +177,8 @@ std::string last_words_of(const Law& law, bool random) {
   close(ends[1]);
   std::string text;
   std::array<char, 4096> part;
-  for (ssize_t n = 0; (n = read(ends[0], part.data(), part.size())) > 0;) text.append(part.data(), static_cast<std::size_t>(n));
+  for (ssize_t n = 0; (n = read(ends[0], part.data(), part.size())) > 0;)
+    text.append(part.data(), static_cast<std::size_t>(n));
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
@@ -189,8 +193,9 @@ TEST_CASE("random: a law that dies tells of its world") {
   CHECK(text.find("internal error: no step has three tokens") != std::string::npos);
   CHECK(text.find("seed 30242, drawn:\nname: world\n") != std::string::npos);
   CHECK(text.find("the law ended with signal 6") != std::string::npos);
-  CHECK(text.ends_with("reproduce: RC_PARAMS=\"seed=30242 max_success=100\" property_tests "
-                       "--test-case=\"random: dying canary\"\n"));
+  CHECK(
+      text.ends_with("reproduce: RC_PARAMS=\"seed=30242 max_success=100\" property_tests "
+                     "--test-case=\"random: dying canary\"\n"));
   const auto read = load_scenario("property_failures/dying-canary-pr30450.yaml");
   REQUIRE(read.has_value());
   CHECK(text.find(to_yaml(*read)) != std::string::npos);

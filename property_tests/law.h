@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "property_tests/world.h"
 #include "property_tests/workbench.h"
+#include "property_tests/world.h"
 
 namespace a2asim::props {
 
@@ -29,8 +29,8 @@ struct Law {
   std::string_view name;  // short: the name of its test case
   std::string_view says;
   LawBody body;
-  Space (*random)();                     // drawn from this
-  std::vector<Space (*)()> exhaustive;   // and all of these
+  Space (*random)();                    // drawn from this
+  std::vector<Space (*)()> exhaustive;  // and all of these
   // Marks that its random run must reach.
   std::vector<std::string_view> reaches = {};
   // The all-to-all alone is asked, which is the same for all: the exhaustive walk takes one generation.
@@ -42,8 +42,8 @@ const Law& law(std::string_view name);
 const Law& canary_law();
 const Law& dying_law();
 const Law& throwing_law();
-// By Generation::known_failures; every other generation must keep the law. One whose known failure is not found any more
-// fails the build: either somebody repaired the rule, or the model no longer shows the defect.
+// By Generation::known_failures; every other generation must keep the law. One whose known failure is not found any
+// more fails the build: either somebody repaired the rule, or the model no longer shows the defect.
 bool is_known_to_fail(const Law& law, std::string_view generation);
 
 // laws_decide.cpp: sizes, as ranks derive them

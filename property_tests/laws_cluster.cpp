@@ -61,9 +61,8 @@ std::string outputs_equal_the_oracle(const Scenario& world, Trial& trial) {
 
 std::string reads_nothing_stale(const Scenario& world, Trial& trial) {
   if (world.model.num_experts % world.parallel->world_size() != 0) ++trial.marks["experts with a remainder"];
-  return for_each_outcome(world, Fidelity::provenance, trial, [](const Cluster& cluster, const StepOutcome&) {
-    return row_findings(cluster.log());
-  });
+  return for_each_outcome(world, Fidelity::provenance, trial,
+                          [](const Cluster& cluster, const StepOutcome&) { return row_findings(cluster.log()); });
 }
 
 std::string fidelities_agree(const Scenario& world, Trial& trial) {
@@ -88,7 +87,8 @@ std::string fidelities_agree(const Scenario& world, Trial& trial) {
     }
     if (b->traffic.rows_sent != c->traffic.rows_sent || b->traffic.dispatch_bytes != c->traffic.dispatch_bytes)
       return fmt::format("step {}: {} rows sent by tags, {} by bytes", i, b->traffic.rows_sent, c->traffic.rows_sent);
-    for (const FindingKind kind : {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn}) {
+    for (const FindingKind kind :
+         {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn}) {
       // Where a version does not sanitize, tags cannot tell whether what lies in unused rows is an id that lives.
       if (kind == FindingKind::stale && !integers->deployment().invalid_expert_id) continue;
       if (tags->log().count_of(kind) != bytes->log().count_of(kind))
@@ -112,8 +112,10 @@ Verdict plain_verdict(std::span<const RankDecision> decisions, std::int64_t cap,
     const std::int64_t r = decision.sizing.runtime_max_tokens_per_rank;
     ++all;
     gather += gathers ? 1 : 0;
-    if (!gathers && r > cap) ++over;
-    else if (decision.raised || (!gathers && (!launches || r < 1))) ++refuse;
+    if (!gathers && r > cap)
+      ++over;
+    else if (decision.raised || (!gathers && (!launches || r < 1)))
+      ++refuse;
     if (gathers || (decision.raised && r <= cap)) continue;
     least = most == 0 ? r : std::min(least, r);
     most = std::max(most, r);
@@ -133,8 +135,9 @@ std::string verdicts_are_plain(const Scenario& world, Trial& trial) {
     const Deployment& deployment = cluster.deployment();
     if (outcome.table_overflow != 0) return std::string();  // the top-k tables are a limit of their own
     const Verdict plain = plain_verdict(cluster.decisions(), deployment.max_num_tokens, !deployment.launch_error);
-    return outcome.verdict == plain ? std::string()
-                                    : fmt::format("the cluster says {}, its sizes say {}", name(outcome.verdict), name(plain));
+    return outcome.verdict == plain
+               ? std::string()
+               : fmt::format("the cluster says {}, its sizes say {}", name(outcome.verdict), name(plain));
   });
 }
 

@@ -1,8 +1,8 @@
 // Laws over texts: what is printed is read back, and any bytes give a value or one clear error.
 #include <fmt/format.h>
 
-#include "model/launch/launch_command.h"
 #include "model/engines/sglang/start/server_args.h"
+#include "model/launch/launch_command.h"
 #include "property_tests/law.h"
 #include "sim/scenario/scenario_reader.h"
 #include "sim/scenario/scenario_writer.h"
@@ -73,8 +73,10 @@ std::string texts_are_stable(const Scenario& world, Trial& trial) {
   for (const auto& [key, value] : launch_env(world)) command = key + "=" + value + " " + command;
   Scenario named = world;
   constexpr std::string_view odd = "a Z0\"'\\:#{}[]&*!|>%@,?-~`=";
-  for (std::int64_t i = random.between(0, 12); i > 0; --i) named.name += odd[random.below(static_cast<std::uint32_t>(odd.size()))];
-  if (random.chance(1, 2)) named.name += "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\x8D";  // two, three and four bytes a character
+  for (std::int64_t i = random.between(0, 12); i > 0; --i)
+    named.name += odd[random.below(static_cast<std::uint32_t>(odd.size()))];
+  if (random.chance(1, 2))
+    named.name += "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\x8D";  // two, three and four bytes a character
   const Result<Scenario> same = parse_scenario(to_yaml(named), "f");
   if (!same) return "a drawn world is refused: " + same.error().message;
   if (!(*same == named)) return "a drawn world is read as another one, of the name " + same->name;

@@ -27,7 +27,8 @@ Shares judge(const Law& law, std::string_view generation, const RunParams& param
   if (must_fail) own.max_success *= kPatience;
   const RunResult result = run_random(law, generation, own, marks);
   if (must_fail) {
-    CHECK_MESSAGE(result.failure.has_value(), "the known failure of ", generation, " is not found any more: ", law.says);
+    CHECK_MESSAGE(result.failure.has_value(), "the known failure of ", generation,
+                  " is not found any more: ", law.says);
     if (result.failure)
       fmt::print("  {} breaks it, found in case {}: {}\n", generation, result.failure->cases, result.failure->why);
   } else if (result.failure) {

@@ -117,8 +117,8 @@ RunResult run_random(const Law& law, std::string_view generation, const RunParam
         if (!why.empty()) watch.failed(world, why);
         RC_ASSERT(why.empty());
       },
-      rc::detail::TestMetadata{std::string(law.name), std::string(law.name)}, test,
-      listener, std::unordered_map<std::string, rc::detail::Reproduce>{});
+      rc::detail::TestMetadata{std::string(law.name), std::string(law.name)}, test, listener,
+      std::unordered_map<std::string, rc::detail::Reproduce>{});
   const bool passed = result.is<rc::detail::SuccessResult>();
   A2ASIM_INVARIANT(passed == !watch.failure, "rapidcheck and the law judge alike");
   return {watch.cases, watch.shares, std::move(watch.failure)};
@@ -151,7 +151,8 @@ std::string report(const Law& law, std::string_view run, std::string_view genera
       "PROPERTY FAILED: {} | {} | case {}\n({})\nseed {}, drawn:\n{}\nsmallest: {}\n{}\nwritten to {}\n"
       "reproduce: RC_PARAMS=\"seed={} max_success={}\" property_tests --test-case=\"{}: {}\"",
       law.name, generation, failure.cases, law.says, params.seed, to_yaml(failure.drawn), failure.why,
-      to_yaml(failure.smallest), std::filesystem::absolute(path).string(), params.seed, params.max_success, run, law.name);
+      to_yaml(failure.smallest), std::filesystem::absolute(path).string(), params.seed, params.max_success, run,
+      law.name);
 }
 
 }  // namespace a2asim::props

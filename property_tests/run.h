@@ -11,8 +11,8 @@
 
 namespace a2asim::props {
 
-// RC_PARAMS, rapidcheck's own variable: "seed=7 max_success=1000". Without it the seed is fixed, so that every run of CI
-// tries the same worlds.
+// RC_PARAMS, rapidcheck's own variable: "seed=7 max_success=1000". Without it the seed is fixed, so that every run of
+// CI tries the same worlds.
 struct RunParams {
   std::uint64_t seed = 30242;
   int max_success = 100;  // worlds a law and generation; laws scale it by themselves
@@ -36,8 +36,8 @@ RunResult run_random(const Law& law, std::string_view generation, const RunParam
 // Every world of the space; stops at the first failure, which is not shrunk.
 RunResult run_exhaustive(const Law& law, const Space& space, std::string_view generation, Marks& marks);
 
-// Seed and drawn world first, then the smallest one as a file that `a2asim replay` reads, the line that reproduces last.
-// `run`: "random" or "exhaustive", how its test case begins.
+// Seed and drawn world first, then the smallest one as a file that `a2asim replay` reads, the line that reproduces
+// last. `run`: "random" or "exhaustive", how its test case begins.
 std::string report(const Law& law, std::string_view run, std::string_view generation, const Failure& failure,
                    const RunParams& params);
 

@@ -9,27 +9,10 @@
 #include <vector>
 
 #include "model/base/check_invariant.h"
+#include "model/base/utf8.h"
 
 namespace a2asim::yaml {
 namespace {
-
-// Bytes of the UTF-8 sequence at the front of `text`, 0 if it is none (RFC 3629: no overlong forms, no surrogates).
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xC2 && first < 0xE0   ? 2
-                             : first >= 0xE0 && first < 0xF0 ? 3
-                             : first >= 0xF0 && first < 0xF5 ? 4
-                                                             : 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const unsigned second = byte(1);
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool beyond = (first == 0xED && second >= 0xA0) || (first == 0xF4 && second >= 0x90);
-  return overlong || beyond ? 0 : length;
-}
 
 // The code unit that a JSON escape at the front of `text` stands for: a backslash, u and four hexadecimal digits.
 std::optional<std::uint32_t> escaped_unit(std::string_view text) {

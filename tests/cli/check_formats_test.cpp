@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/engines/sglang/generation.h"
+#include "tests/cli/run.h"
 
 namespace a2asim {
 namespace {
@@ -73,8 +74,6 @@ std::vector<std::string> lines_of(const std::string& text) {
   }
   return lines;
 }
-
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 TEST_CASE("text: the verdict comes first, then what, witness, hardware, why and fix") {
   const std::string text = check_as_text(disagreeing(), {});

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "sim/scenario/scenario_reader.h"
 #include "tests/cli/run.h"
@@ -39,16 +38,8 @@ Scenario scenario_of(const Outcome& outcome) {
   return std::move(*scenario);
 }
 
-struct TemporaryFile {
-  std::string path =
-      (std::filesystem::temp_directory_path() / ("a2asim_from_log_" + std::to_string(std::random_device{}()) + ".yaml"))
-          .string();
-  ~TemporaryFile() { std::filesystem::remove(path); }
-};
-
 nlohmann::json replayed(const Outcome& outcome, const std::string& generation) {
-  const TemporaryFile file;
-  std::ofstream(file.path) << outcome.out;
+  const TemporaryFile file("scenario.yaml", outcome.out);
   return nlohmann::json::parse(run({"replay", file.path, "--sglang", generation, "--format", "json"}).out)
       .at("scenarios")
       .at(0);
@@ -221,8 +212,7 @@ TEST_CASE("from-log: what becomes of a speculative server's decode lines is said
 }
 
 TEST_CASE("from-log: the launch command from a file or after the dashes, in place of server_args") {
-  const TemporaryFile script;
-  std::ofstream(script.path) << kLaunch;
+  const TemporaryFile script("serve.sh", kLaunch);
   const Outcome by_file = from_log(kTwoRanks, {"--launch", script.path});
   CHECK(scenario_of(by_file) == scenario_of(from_log(kTwoRanks, {"--", kLaunch})));
   CHECK(scenario_of(by_file).launch.has_value());
@@ -236,7 +226,7 @@ TEST_CASE("from-log: arguments that are cut do not matter where a launch command
 }
 
 TEST_CASE("from-log: --out, and the model's shape from the log's model_path") {
-  const TemporaryFile file;
+  const TemporaryFile file("scenario.yaml");
   std::string log = text_of("collapse.log");
   log.replace(log.find("/models/tiny-moe"), 16, "a/Qwen3-30B-A3B/");
   const Outcome outcome = from_log(log, {"--out", file.path}, {});

@@ -22,6 +22,7 @@ CALLS = {
     "learn": ["learn"],
     "learn LESSON": ["learn 1", "learn 3", "learn 3 --answer 1,2,3,4"],
     "generations": ["generations"],
+    "explain": ["explain --all"],
 }
 
 

@@ -5,20 +5,18 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "model/engines/sglang/generation.h"
 #include "model/base/random.h"
+#include "model/engines/sglang/generation.h"
 #include "sim/explore/explore.h"
 #include "tests/cli/run.h"
-#include "tools/learn/lesson.h"
 #include "tools/learn/learn_formats.h"
+#include "tools/learn/lesson.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
 
 using nlohmann::json;
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string text_of(const LessonStep& step) {
   std::string out = step.title + '\n';
@@ -273,8 +271,7 @@ TEST_CASE("learn: pictures show what the simulator finds in the buffers") {
   const auto misread = [](const Experiment& done) {
     std::set<std::tuple<int, int, std::int64_t>> rows;
     for (const Finding& found : done.step().findings)
-      if (found.operation == Operation::experts && found.row &&
-          found.row->payload == 0)
+      if (found.operation == Operation::experts && found.row && found.row->payload == 0)
         rows.insert({found.row->slice, found.row->source, found.row->slot});
     return rows.size();
   };

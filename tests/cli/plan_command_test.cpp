@@ -124,9 +124,7 @@ TEST_CASE("plan: what the version refuses is a problem, and exit code 1") {
 
 // Text, JSON, page and exit code are asked for the same points, for every version.
 TEST_CASE("plan: whether a point can run is said alike everywhere") {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("a2asim_runs_" + std::to_string(std::random_device{}()) + ".html"))
-          .string();
+  const TemporaryFile written("runs.html");
   std::set<std::string> seen;
   for (const Generation& generation : generations()) {
     for (const Args& more : {Args{}, Args{"--gpu-memory", "1", "--weights", "0.9"}}) {
@@ -135,11 +133,10 @@ TEST_CASE("plan: whether a point can run is said alike everywhere") {
       const Outcome text = plan(args);
       Args as_json = args, with_page = args;
       as_json.insert(as_json.end(), {"--format", "json"});
-      with_page.insert(with_page.end(), {"--report", path});
+      with_page.insert(with_page.end(), {"--report", written.path});
       const nlohmann::json points = json_of(plan(as_json)).at("points");
       CHECK(plan(with_page).exit_code == text.exit_code);
-      std::ifstream file(path);
-      const std::string page((std::istreambuf_iterator<char>(file)), {});
+      const std::string page = written.text();
       std::size_t row_of_text = text.out.find("can run\n"), row_of_page = page.find("<th scope=\"col\">can run</th>");
       REQUIRE(row_of_text != std::string::npos);
       REQUIRE(row_of_page != std::string::npos);
@@ -179,7 +176,6 @@ TEST_CASE("plan: whether a point can run is said alike everywhere") {
       CHECK(text.exit_code == (some_cannot ? 1 : 0));
     }
   }
-  std::filesystem::remove(path);
   CHECK(seen == std::set<std::string>{"no", "prefill only", "yes"});
 }
 
@@ -195,16 +191,11 @@ TEST_CASE("plan: text has the regions, both routings, the rules, the GPUs and th
 }
 
 TEST_CASE("plan: --report draws a sweep, every number in words too") {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("a2asim_plan_" + std::to_string(std::random_device{}()) + ".html"))
-          .string();
+  const TemporaryFile written("plan.html");
   const auto page_of = [&](Args args) {
-    args.insert(args.end(), {"--report", path});
+    args.insert(args.end(), {"--report", written.path});
     CHECK(plan(args).exit_code == 0);
-    std::ifstream file(path);
-    const std::string page((std::istreambuf_iterator<char>(file)), {});
-    std::filesystem::remove(path);
-    return page;
+    return written.text();
   };
   const auto count = [](const std::string& text, const std::string& part) {
     std::size_t found = 0;

@@ -1,6 +1,5 @@
 // Bad input gives exit code 2 and one line that says what, where and how to mend it; good input its answer.
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -24,8 +23,6 @@ const std::string kFlashInfer =
     "--enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass ";
 const std::string kCollapse = kServer + kFlashInfer + "--tp 4 --dp 4 --enable-dp-lm-head --moe-dense-tp-size 1 ";
 
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
 Args check(Args options, const std::string& command) {
   options.insert(options.begin(), "check");
   options.insert(options.end(), {"--", command});
@@ -48,20 +45,6 @@ void refused(const Outcome& outcome, const std::vector<std::string>& parts) {
   }
 }
 
-class ScratchFile {
- public:
-  ScratchFile(const std::string& name, const std::string& content)
-      : path_(
-            (std::filesystem::temp_directory_path() / ("a2asim_" + std::to_string(::getpid()) + "_" + name)).string()) {
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~ScratchFile() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 TEST_CASE("the program's own command line") {
   refused(run({}), {"check", "generations", "--help"});
   refused(run({"chek"}), {"did you mean 'check'"});
@@ -70,7 +53,8 @@ TEST_CASE("the program's own command line") {
   refused(run({"check", "--frobnicate", "--", kServer}), {"a2asim check", "--frobnicate", "--help"});
   refused(run({"check", "--format"}), {"--format needs a value"});
   refused(run({"check", "python3", "-m", "sglang.launch_server"}), {"--"});
-  refused(run({"check", "--sglang", "pr30450", "--sglang", "pr29461", "--", kServer}), {"--sglang is given more than once"});
+  refused(run({"check", "--sglang", "pr30450", "--sglang", "pr29461", "--", kServer}),
+          {"--sglang is given more than once"});
   refused(run({"generations", "--format", "sarif"}), {"--format", "text, json", "sarif"});
   refused(run({"generations", "--", "x"}), {"generations"});
 }
@@ -94,26 +78,26 @@ TEST_CASE("no launch command") {
   refused(run({"check"}, " \n\t\n"), {"no launch command"});
   refused(run({"check", "--"}), {"command"});
   refused(run(check({}, "")), {"command"});
-  const ScratchFile file("empty.sh", "\n");
-  refused(run({"check", "--file", file.path()}), {"empty.sh", "empty"});
+  const TemporaryFile file("empty.sh", "\n");
+  refused(run({"check", "--file", file.path}), {"empty.sh", "empty"});
 }
 
 TEST_CASE("files that are none, or no text") {
   refused(run({"check", "--file", "/nonexistent/serve.sh"}), {"/nonexistent/serve.sh", "does not exist"});
   refused(run({"check", "--file", "/"}), {"directory"});
   refused(run({"check", "--file", ""}), {"does not exist"});
-  const ScratchFile binary("binary.sh", std::string("\x7F"
-                                                    "ELF\0\0\0",
-                                                    7));
-  refused(run({"check", "--file", binary.path()}), {"binary.sh", "no text", "byte 5"});
-  const ScratchFile latin("latin.sh", kServer + "\xE9");
-  refused(run({"check", "--file", latin.path()}), {"no text", "UTF-8"});
+  const TemporaryFile binary("binary.sh", std::string("\x7F"
+                                                      "ELF\0\0\0",
+                                                      7));
+  refused(run({"check", "--file", binary.path}), {"binary.sh", "no text", "byte 5"});
+  const TemporaryFile latin("latin.sh", kServer + "\xE9");
+  refused(run({"check", "--file", latin.path}), {"no text", "UTF-8"});
   refused(run({"check"}, kServer + std::string(1, '\0')), {"standard input", "no text"});
   refused(run({"check"}, kServer + std::string(10 << 20, 'x')), {"MiB"});
   refused(run({"check"}, kServer + std::string(2 << 20, 'x')), {"MiB"});
   refused(run({"check", "--file", "/dev/zero"}), {"MiB"});
-  const ScratchFile good("good.sh", kServer);
-  refused(run({"check", "--file", good.path(), "--", kServer}), {"one of them"});
+  const TemporaryFile good("good.sh", kServer);
+  refused(run({"check", "--file", good.path, "--", kServer}), {"one of them"});
 }
 
 TEST_CASE("a value that argparse refuses: the nearest choice, and the version that takes it") {
@@ -124,7 +108,8 @@ TEST_CASE("a value that argparse refuses: the nearest choice, and the version th
   };
   CHECK(fix("pr30450", "--moe-a2a-backend depep") ==
         "give --moe-a2a-backend deepep (now depep); no version that is known here takes depep");
-  CHECK(contains(fix("pr14668", "--moe-a2a-backend pplx"), "use SGLang of 2026-08-23 (main20260823 or newer), which knows pplx"));
+  CHECK(contains(fix("pr14668", "--moe-a2a-backend pplx"),
+                 "use SGLang of 2026-08-23 (main20260823 or newer), which knows pplx"));
   CHECK(contains(fix("pr14668", "--moe-a2a-backend pplx"), "one of none, deepep, mooncake"));
 }
 
@@ -139,8 +124,9 @@ TEST_CASE("what a shell loses or does not fill in is said where everybody sees i
   CHECK(open.exit_code == kNothingWrong);
   CHECK(contains(open.out, "--node-rank $RANK: the command does not set this value"));
   refused(run({"check"}, head + "--dp $DP"), {"$DP", "write its value"});
-  CHECK(contains(run({"check"}, "services:\n  s:\n    command: >\n      " + head + "\n      --moe-a2a-backend mooncake\n").out,
-                 "all-to-all mooncake"));
+  CHECK(contains(
+      run({"check"}, "services:\n  s:\n    command: >\n      " + head + "\n      --moe-a2a-backend mooncake\n").out,
+      "all-to-all mooncake"));
 }
 
 TEST_CASE("commands that cannot be read") {
@@ -169,8 +155,8 @@ TEST_CASE("words and text are read alike") {
   CHECK(as_words == answer(run(check({"--format", "json"}, kServer + "--tp 4"))));
   CHECK(as_words == answer(run({"check", "--format", "json"}, kServer + "--tp 4\n")));
   CHECK(as_words == answer(run({"check", "--format", "json", "--file", "-"}, kServer + "\\\n  --tp 4\n")));
-  const ScratchFile file("serve.sh", "\xEF\xBB\xBF# my server\n" + kServer + "\\\n--tp 4\n");
-  CHECK(as_words == answer(run({"check", "--format", "json", "--file", file.path()})));
+  const TemporaryFile file("serve.sh", "\xEF\xBB\xBF# my server\n" + kServer + "\\\n--tp 4\n");
+  CHECK(as_words == answer(run({"check", "--format", "json", "--file", file.path})));
 }
 
 TEST_CASE("generations: unknown ones are refused with where to look") {
@@ -217,8 +203,8 @@ TEST_CASE("model shapes: numbers") {
 
 TEST_CASE("model shapes: config.json") {
   const auto with = [](const std::string& content) {
-    const ScratchFile file("config.json", content);
-    return run(check({"--format", "json", "--model-config", file.path()}, kCollapse));
+    const TemporaryFile file("config.json", content);
+    return run(check({"--format", "json", "--model-config", file.path}, kCollapse));
   };
   refused(with("{}"), {"config.json", "num_experts"});
   refused(with(R"({"num_experts": 256, "hidden_size": 7168})"), {"num_experts_per_tok"});

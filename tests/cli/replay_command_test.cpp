@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "tests/cli/run.h"
 
@@ -19,15 +18,6 @@ nlohmann::json scenario_of(const Outcome& outcome, std::size_t index = 0) {
   CHECK(document.at("tool").at("name") == "a2asim");
   return document.at("scenarios").at(index);
 }
-
-// A file that is gone at the end of the test.
-struct TemporaryFile {
-  std::string path =
-      (std::filesystem::temp_directory_path() / ("a2asim_replay_" + std::to_string(std::random_device{}()) + ".yaml"))
-          .string();
-  explicit TemporaryFile(const std::string& text) { std::ofstream(path) << text; }
-  ~TemporaryFile() { std::filesystem::remove(path); }
-};
 
 }  // namespace
 
@@ -44,7 +34,7 @@ TEST_CASE("replay: an expectation that fails is said and gives 1") {
   std::string text((std::istreambuf_iterator<char>(file)), {});
   const std::size_t at = text.find("expect: {verdict: agrees");
   REQUIRE(at != std::string::npos);
-  const TemporaryFile changed(text.substr(0, at) + "expect: {verdict: disagrees}\n");
+  const TemporaryFile changed("changed.yaml", text.substr(0, at) + "expect: {verdict: disagrees}\n");
   const Outcome outcome = run({"replay", changed.path});
   CHECK(outcome.exit_code == 1);
   CHECK(outcome.out.find("NOT AS EXPECTED: expected verdict disagrees, got agrees") != std::string::npos);
@@ -92,7 +82,7 @@ TEST_CASE("replay: --seed takes what a file's seed may be") {
 }
 
 TEST_CASE("replay: a trace is written where it is asked for") {
-  const TemporaryFile trace("");
+  const TemporaryFile trace("trace.json");
   CHECK(run({"replay", shipped("collapse"), "--trace", trace.path}).exit_code == 0);
   std::ifstream file(trace.path);
   CHECK(nlohmann::json::parse(file).at("traceEvents").size() > 20);
@@ -102,10 +92,10 @@ TEST_CASE("replay: a trace is written where it is asked for") {
 }
 
 TEST_CASE("replay: what cannot be used is one line and exit code 2") {
-  const TemporaryFile broken("name: x\nsteps: 3\n");
-  const TemporaryFile nan_tokens(
-      "name: x\nparallel: {tp_size: 1}\nmodel: {num_experts: 8, top_k: 2, hidden_size: 16}\n"
-      "steps: [{mode: decode, tokens: [.nan]}]\n");
+  const TemporaryFile broken("broken.yaml", "name: x\nsteps: 3\n");
+  const TemporaryFile nan_tokens("nan.yaml",
+                                 "name: x\nparallel: {tp_size: 1}\nmodel: {num_experts: 8, top_k: 2, hidden_size: 16}\n"
+                                 "steps: [{mode: decode, tokens: [.nan]}]\n");
   const std::vector<std::vector<std::string>> cases = {
       {"replay"},
       {"replay", "/nonexistent.yaml"},

@@ -1,27 +1,12 @@
 // --report as a person calls it.
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <fstream>
-#include <random>
-#include <sstream>
 
 #include "tests/cli/run.h"
 
 namespace a2asim {
 namespace {
-
-struct TemporaryPage {
-  std::string path =
-      (std::filesystem::temp_directory_path() / ("a2asim_page_" + std::to_string(std::random_device{}()) + ".html"))
-          .string();
-  ~TemporaryPage() { std::filesystem::remove(path); }
-  std::string text() const {
-    std::ostringstream out;
-    out << std::ifstream(path).rdbuf();
-    return out.str();
-  }
-};
 
 const std::string kScenarios = A2ASIM_SOURCE_DIR "/sim/scenarios/";
 const std::string kLaunch = A2ASIM_SOURCE_DIR "/tools/examples/collapse.sh";
@@ -41,7 +26,7 @@ TEST_CASE("--report writes a page beside what is printed, twice the same, over w
   for (std::vector<std::string> call : calls()) {
     CAPTURE(call[0]);
     const Outcome plain = run(call);
-    const TemporaryPage first, second;
+    const TemporaryFile first("first.html"), second("second.html");
     std::ofstream(second.path) << std::string(10'000'000, 'x');
     call.insert(call.end(), {"--report", first.path});
     const Outcome with = run(call);
@@ -65,7 +50,7 @@ TEST_CASE("--report to a place that cannot be written is one line and exit code 
 }
 
 TEST_CASE("--report of a rule of one's own replays its witness with that rule") {
-  const TemporaryPage page;
+  const TemporaryFile page("page.html");
   const Outcome outcome =
       run({"check", "--sglang", "pr29461", "--file", kLaunch, "--rule-cmd",
            "python3 '" A2ASIM_SOURCE_DIR "/tools/examples/rule_pr29461.py'", "--report", page.path});

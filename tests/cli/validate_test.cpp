@@ -9,8 +9,8 @@
 
 #include "model/alltoall/error.h"
 #include "model/alltoall/routing.h"
-#include "sim/scenario/scenario_reader.h"
 #include "sim/alltoall/sim_alltoall.h"
+#include "sim/scenario/scenario_reader.h"
 #include "tests/cli/run.h"
 #include "tools/validate/validate_report.h"
 #include "tools/validate/validate_writes.h"

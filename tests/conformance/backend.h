@@ -1,7 +1,7 @@
 // The backends that the conformance suite runs over, and how one joins.
 //
-// The suite is written once, over the interface of model/alltoall/alltoall.h. The simulated arm always runs. The CUDA arm runs
-// where a file of this folder (or of gpu's tests) says, once, at namespace scope:
+// The suite is written once, over the interface of model/alltoall/alltoall.h. The simulated arm always runs. The CUDA
+// arm runs where a file of this folder (or of gpu's tests) says, once, at namespace scope:
 //   static const bool registered = a2asim::conformance::add_backend({"cuda", make});
 // and is otherwise a counted skip with its reason.
 #pragma once

@@ -109,12 +109,12 @@ TEST_CASE("gather: attention gather needs dp < tp, or no DP attention at all") {
   CHECK_FALSE(*require_mlp_sync(kGatherRulesPr27945, in));
 }
 
-TEST_CASE("gather: the deciding row is explained with its numbers, and where none gathers, every test with what it met") {
+TEST_CASE(
+    "gather: the deciding row is explained with its numbers, and where none gathers, every test with what it met") {
   const std::string why = explain(kGatherRulesPr27945, collapsing());
   // Each of these would have made it true, so each is told: the advice to drop a flag follows from them.
-  for (const char* part :
-       {"none holds", "--moe-dense-tp-size not set (is 1)", "--enable-dp-lm-head not set (is set)",
-        "--moe-a2a-backend none (is flashinfer)", "moe_dense_tp_size > tp_size / dp_size (1 > 1)"})
+  for (const char* part : {"none holds", "--moe-dense-tp-size not set (is 1)", "--enable-dp-lm-head not set (is set)",
+                           "--moe-a2a-backend none (is flashinfer)", "moe_dense_tp_size > tp_size / dp_size (1 > 1)"})
     CHECK_MESSAGE(why.find(part) != std::string::npos, std::string(part));
   CHECK(why.find("or flashinfer") == std::string::npos);  // a test of newer versions
   const std::string newest = explain(kGatherRulesMain20260823, collapsing("mori"));

@@ -45,8 +45,8 @@ class Peer {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     const auto ranks = static_cast<std::size_t>(ranks_);
-    for (auto* counts : {&send_, &receive_, &send_at_, &receive_at_, &send_bytes_, &receive_bytes_, &send_offset_,
-                         &receive_offset_})
+    for (auto* counts :
+         {&send_, &receive_, &send_at_, &receive_at_, &send_bytes_, &receive_bytes_, &send_offset_, &receive_offset_})
       counts->resize(ranks);
     row_bytes_ = 2 * hidden + 8 * kTopK;
     const std::size_t most = ranks * static_cast<std::size_t>(tokens);
@@ -64,8 +64,8 @@ class Peer {
     route(batches_[round_ % 2]);
     exchange(sent_.data(), send_, send_at_, received_.data(), receive_, receive_at_, row_bytes_);
     experts();
-    exchange(reinterpret_cast<char*>(computed_.data()), receive_, receive_at_, reinterpret_cast<char*>(returned_.data()),
-             send_, send_at_, 2 * hidden_);
+    exchange(reinterpret_cast<char*>(computed_.data()), receive_, receive_at_,
+             reinterpret_cast<char*>(returned_.data()), send_, send_at_, 2 * hidden_);
     sum();
     ++round_;
   }
@@ -168,7 +168,8 @@ class Peer {
       for (int j = 0; j < kTopK; ++j) {
         const int place = token_rows_[static_cast<std::size_t>(t * kTopK + j)];
         if (place < 0) continue;
-        const std::uint16_t* row = returned_.data() + static_cast<std::size_t>(place) * static_cast<std::size_t>(hidden_);
+        const std::uint16_t* row =
+            returned_.data() + static_cast<std::size_t>(place) * static_cast<std::size_t>(hidden_);
         for (int h = 0; h < hidden_; ++h) sums_[static_cast<std::size_t>(h)] += load(row[h]);
       }
       std::uint16_t* out = output_.data() + static_cast<std::size_t>(t) * static_cast<std::size_t>(hidden_);
@@ -179,9 +180,9 @@ class Peer {
   int tokens_, hidden_, ranks_ = 0, rank_ = 0, row_bytes_ = 0, draws_ = 0;
   std::size_t round_ = 0;
   Batch batches_[2];
-  std::vector<int> send_, receive_, send_at_, receive_at_;                              // rows
-  std::vector<int> send_bytes_, receive_bytes_, send_offset_, receive_offset_;          // bytes
-  std::vector<int> token_rows_;                                                         // [tokens, kTopK]: row sent, or -1
+  std::vector<int> send_, receive_, send_at_, receive_at_;                      // rows
+  std::vector<int> send_bytes_, receive_bytes_, send_offset_, receive_offset_;  // bytes
+  std::vector<int> token_rows_;                                                 // [tokens, kTopK]: row sent, or -1
   std::vector<char> sent_, received_;
   std::vector<std::uint16_t> computed_, returned_, output_;
   std::vector<float> sums_;

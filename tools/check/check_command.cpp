@@ -13,34 +13,17 @@
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/model_config.h"
-#include "tools/report/check_page.h"
-#include "tools/report/page.h"
 #include "tools/program/rule_process.h"
 #include "tools/program/shape_options.h"
+#include "tools/program/template.h"
 #include "tools/program/text.h"
+#include "tools/report/check_page.h"
+#include "tools/report/page.h"
 
 namespace a2asim {
 namespace {
 
 constexpr double kMostGpuMemory_gib = 1 << 20;
-
-constexpr const char* kFooter =
-    R"(The launch command comes from the words after `--`, from --file, or from standard input: a script, a docker-compose or
-Kubernetes file, a Dockerfile, Markdown with fenced commands, or a recipe. Every server that it starts is judged. Environment settings in it count (FOO=1 python3 -m .., export FOO=1); --env adds to
-them. Variables and arrays that a script sets are filled in; a value that nobody set is a note, and an error only where
-the verdict needs it.
-
-Examples:
-  a2asim check -- python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 \
-      --enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass
-  a2asim check --sglang v0.5.13 --env SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=1024 --file serve.sh
-  a2asim check --num-experts 256 --top-k 8 --hidden-size 7168 --format json < serve.sh
-  a2asim check --file serve.sh --report serve.html   (opens in a browser, needs no network)
-
-Verdicts: agrees; disagrees (some batch makes ranks derive different sizes); over_capacity (explicit flags admit a batch
-above the cap); rejected (SGLang itself refuses); out_of_scope (no fixed-geometry all-to-all).
-Findings: @. `a2asim explain ID` tells about one.
-Exit codes: 0 no error found, 1 disagrees, over_capacity or rejected, 2 the input cannot be used (one line says why).)";
 
 struct Options {
   std::optional<std::string> engine, sglang, gpu_memory, file, rule_cmd, report;
@@ -50,8 +33,6 @@ struct Options {
   std::string format = "text";
   bool verbose = false;
 };
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 struct ReadCommand {
   std::vector<LaunchedServer> servers;
@@ -123,9 +104,10 @@ Result<void> read_config(LaunchedServer& server, const CommandSource& source) {
     const std::string path = is_absolute || slash == std::string::npos ? file : source.path.substr(0, slash + 1) + file;
     const Result<std::string> text = read_text_file(path);
     if (!text)
-      return unusable(fmt::format("{} takes options from --config {}, which cannot be read here: put the file beside the "
-                                  "launch, or give its options",
-                                  name_of(server), one_line(file, 100)));
+      return unusable(
+          fmt::format("{} takes options from --config {}, which cannot be read here: put the file beside the "
+                      "launch, or give its options",
+                      name_of(server), one_line(file, 100)));
     Result<std::vector<std::string>> options = options_of_yaml(*text);
     if (!options) return unusable(fmt::format("--config {}: {}", one_line(file, 100), options.error().message));
     const auto at = argv.begin() + static_cast<std::ptrdiff_t>(i);
@@ -238,14 +220,16 @@ Result<Checked> check(const Options& options, ReadCommand read) {
     if (!deployed)
       return read.servers.size() == 1 ? tl::unexpected(deployed.error())
                                       : unusable(fmt::format("{}: {}", name_of(server), deployed.error().message));
-    CheckReport report = deployed->refused ? refused_by_argparse(*how->version.version, server.command, *deployed->refused)
-                                           : check_deployment(*deployed->deployment);
+    CheckReport report = deployed->refused
+                             ? refused_by_argparse(*how->version.version, server.command, *deployed->refused)
+                             : check_deployment(*deployed->deployment);
     add_notes(options, *how, *deployed, report);
     out.servers.push_back({std::move(report), server.name, server.line, server.condition});
     // The page is the worst server's; making it may ask the rule.
     const Verdict worst = worst_verdict(out.servers);
-    if (options.report && (out.page.empty() || (out.servers.back().report.verdict == worst &&
-                                                worst_verdict(std::span(out.servers).first(out.servers.size() - 1)) != worst)))
+    if (options.report &&
+        (out.page.empty() || (out.servers.back().report.verdict == worst &&
+                              worst_verdict(std::span(out.servers).first(out.servers.size() - 1)) != worst)))
       out.page = page_of(out.servers.back().report, *deployed, how->rule);
   }
   if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
@@ -274,42 +258,27 @@ Result<int> run_check(const Options& options, const CommandLine& line, Io& io) {
 }
 
 void add_options(CLI::App& command, Options& options) {
-  command
-      .add_option("--sglang", options.sglang, "The version: PR, release or date (`a2asim generations`); default newest")
-      ->type_name("GEN");
-  command.add_option("--engine", options.engine, "Whose server it is; default: the command says so")
-      ->type_name("NAME");
-  command.add_option("--env", options.env, "Set an environment variable of the launch; may be repeated")
-      ->type_name("NAME=VALUE")
+  add_value(command, "--sglang", options.sglang, "GEN",
+            "The version: PR, release or date (`a2asim generations`); default newest");
+  add_value(command, "--engine", options.engine, "NAME", "Whose server it is; default: the command says so");
+  add_value(command, "--env", options.env, "NAME=VALUE", "Set an environment variable of the launch; may be repeated")
       ->allow_extra_args(false);
   add_shape_options(command, options.shape, "; default: guessed from --model-path");
-  command.add_option("--gpu-memory", options.gpu_memory, "Memory of one GPU, which SGLang's defaults follow")
-      ->type_name("GiB");
-  command
-      .add_option("--rule-cmd", options.rule_cmd,
-                  "Ask this program for the size instead of the version's own rule (see tools/README.md, installed in "
-                  "share/doc/a2asim)")
-      ->type_name("\"PROGRAM ARGS\"");
-  command.add_option("--file", options.file, "Read the launch command from a file; - is standard input")
-      ->type_name("FILE");
-  command.add_option("--report", options.report, "Write one HTML page: the finding, the batch that shows it, replayed")
-      ->type_name("OUT.html");
-  command.add_option("--format", options.format, "text, json or sarif; default text")->type_name("FORMAT");
+  add_value(command, "--gpu-memory", options.gpu_memory, "GiB", "Memory of one GPU, which SGLang's defaults follow");
+  add_value(command, "--rule-cmd", options.rule_cmd, "\"PROGRAM ARGS\"", kRuleCommandAbout);
+  add_value(command, "--file", options.file, "FILE", "Read the launch command from a file; - is standard input");
+  add_value(command, "--report", options.report, "OUT.html",
+            "Write one HTML page: the finding, the batch that shows it, replayed");
+  add_value(command, "--format", options.format, "FORMAT", "text, json or sarif; default text");
   command.add_flag("--verbose", options.verbose, "Text: every finding in full, longer than a screen");
   command.add_option("words", options.stray)->group("");  // for a clear message only
-  std::string footer = kFooter;
-  footer.replace(footer.find('@'), 1, finding_ids());
-  command.footer(footer);
+  command.footer(help_text("check.help", {{"findings", finding_ids()}}));
 }
 
 }  // namespace
 
 void add_check(CLI::App& program, CommandLine& line) {
-  CLI::App* command = program.add_subcommand("check", "From a launch command to a verdict");
-  const auto options = std::make_shared<Options>();
-  add_options(*command, *options);
-  command->callback(
-      [&line, options] { line.run = [&line, options](Io& io) { return run_check(*options, line, io); }; });
+  add_command<Options>(program, line, "check", "From a launch command to a verdict", add_options, run_check);
 }
 
 }  // namespace a2asim

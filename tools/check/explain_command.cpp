@@ -15,6 +15,7 @@
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/json_document.h"
+#include "tools/program/template.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
@@ -24,16 +25,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kTextWidth = 100;
 constexpr std::size_t kFooterWidth = 116;
-constexpr const char* kFooter =
-    R"(Says of a finding what it is, what happens on hardware, why, how to fix it, and a command that shows it. Without
-an ID it lists all of them.
-
-Examples:
-  a2asim explain
-  a2asim explain geometry_disagreement
-  a2asim explain --all --format markdown   (the page findings.md of the documentation)
-
-Exit codes: 0, or 2 if there is no such finding (one line says so).)";
 
 struct Options {
   std::string id, format = "text";
@@ -83,7 +74,7 @@ Json as_json(const FindingInfo& info) {
 }
 
 Result<int> run_explain(const Options& options, const CommandLine& line, Io& io) {
-  if (line.after_dashes) return fail(ErrorKind::bad_input, "takes no launch command: leave out `--` and what follows");
+  if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
   const auto format = parse_choice("--format", options.format, {"text", "json", "markdown"});
   if (!format) return tl::unexpected(format.error());
   std::span<const FindingInfo> chosen = findings();
@@ -115,6 +106,13 @@ Result<int> run_explain(const Options& options, const CommandLine& line, Io& io)
   return kNothingWrong;
 }
 
+void add_options(CLI::App& command, Options& options) {
+  add_value(command, "id", options.id, "ID", "A finding's id, as check and replay print it");
+  command.add_flag("--all", options.all, "Tell about every finding");
+  add_value(command, "--format", options.format, "FORMAT", "text, json or markdown; default text");
+  command.footer(help_text("explain.help"));
+}
+
 }  // namespace
 
 std::string finding_ids() {
@@ -124,14 +122,8 @@ std::string finding_ids() {
 }
 
 void add_explain(CLI::App& program, CommandLine& line) {
-  CLI::App* command = program.add_subcommand("explain", "Tell what a finding means and how to fix it");
-  const auto options = std::make_shared<Options>();
-  command->add_option("id", options->id, "A finding's id, as check and replay print it")->type_name("ID");
-  command->add_flag("--all", options->all, "Tell about every finding");
-  command->add_option("--format", options->format, "text, json or markdown; default text")->type_name("FORMAT");
-  command->footer(kFooter);
-  command->callback(
-      [&line, options] { line.run = [&line, options](Io& io) { return run_explain(*options, line, io); }; });
+  add_command<Options>(program, line, "explain", "Tell what a finding means and how to fix it", add_options,
+                       run_explain);
 }
 
 }  // namespace a2asim

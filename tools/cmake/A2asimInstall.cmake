@@ -78,6 +78,7 @@ foreach(folder model sim gpu tools tests property_tests)  # what the README lead
   install(FILES ${PROJECT_SOURCE_DIR}/${folder}/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/a2asim/${folder}
           COMPONENT program)
 endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/a2asim/tools COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/examples ${PROJECT_SOURCE_DIR}/sim/scenarios
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/a2asim COMPONENT program)
 

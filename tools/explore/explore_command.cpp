@@ -6,12 +6,13 @@
 #include <memory>
 
 #include "model/step/engine.h"
-#include "tools/program/commands.h"
 #include "tools/explore/explore_formats.h"
+#include "tools/program/commands.h"
 #include "tools/program/input.h"
-#include "tools/report/explore_page.h"
 #include "tools/program/rule_process.h"
+#include "tools/program/template.h"
 #include "tools/program/text.h"
+#include "tools/report/explore_page.h"
 
 namespace a2asim {
 namespace {
@@ -22,33 +23,10 @@ constexpr std::int64_t kMostCases = std::int64_t{1} << 53;  // exact in every re
 constexpr std::int64_t kMostSeconds = 1'000'000;
 constexpr std::int64_t kMostShards = 1'000'000;
 
-constexpr const char* kFooter =
-    R"(Walks every combination of: tp 1 to 8, dp, DP attention, --moe-dense-tp-size, --enable-dp-lm-head, CUDA graphs,
-request limit, chunk, speculation, cap, skipped all-gather and disaggregation; and on each every small batch (all counts
-up to 3 on up to 4 ranks) and both sides of every edge. Smallest first, so the first counterexample is a smallest one.
-
-A cell of the matrix says the worst of its cases:
-  disagrees   ranks derive different sizes, or some refuse while others wait: an error
-  overflow    a rank has more rows than the size, unchecked: an error
-  over_cap    every rank refuses, because the size exceeds the cap
-  rejected    every rank refuses for another reason, or the server does not start
-  wasteful    right, but the size is at least four times the rows of the fullest rank
-  safe        right; unused: no rank enters the all-to-all; -: does not occur
-
-Examples:
-  a2asim explore --sglang pr29461
-  a2asim explore --sglang pr27945..pr30450 --out witnesses --report matrix.html
-  a2asim explore --sglang pr29461 --rule-cmd "python3 tools/examples/rule_pr29461.py"
-  a2asim explore --sglang all --shard 2/8 --format json > shard2.json    (then: a2asim merge shard*.json)
-
-Exit codes: 0 no error, 1 a disagreement or a silent overflow, 2 the input cannot be used (one line says why).)";
-
 struct Options {
   std::optional<std::string> sglang, rule_cmd, budget, shard, threads, out, report;
   std::string format = "text";
 };
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 Result<std::size_t> generation_index(const std::string& text) {
   const Engine& engine = *engines().front();
@@ -70,7 +48,8 @@ Result<std::vector<const Version*>> chosen_generations(const std::optional<std::
   if (!last) return tl::unexpected(last.error());
   if (*last < *first)
     return unusable(fmt::format("--sglang '{}': the older generation comes first", one_line(wanted, 60)));
-  return std::vector(all.begin() + static_cast<std::ptrdiff_t>(*first), all.begin() + static_cast<std::ptrdiff_t>(*last) + 1);
+  return std::vector(all.begin() + static_cast<std::ptrdiff_t>(*first),
+                     all.begin() + static_cast<std::ptrdiff_t>(*last) + 1);
 }
 
 struct Budget {
@@ -144,7 +123,8 @@ class Watch {
   bool shown_ = false;
 };
 
-Result<int> run_explore(const Options& options, Io& io) {
+Result<int> run_explore(const Options& options, const CommandLine& line, Io& io) {
+  if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json", "sarif"});
   if (!format) return tl::unexpected(format.error());
   const auto chosen = chosen_generations(options.sglang);
@@ -184,39 +164,23 @@ Result<int> run_explore(const Options& options, Io& io) {
 }
 
 void add_options(CLI::App& command, Options& options) {
-  command.add_option("--sglang", options.sglang, "A version, a range GEN..GEN, or all; default newest")
-      ->type_name("GEN");
-  command
-      .add_option("--rule-cmd", options.rule_cmd,
-                  "Ask this program for the size instead of the version's own rule (see tools/README.md, installed in "
-                  "share/doc/a2asim)")
-      ->type_name("\"PROGRAM ARGS\"");
-  command.add_option("--budget", options.budget, "Stop after 10s, 2m, or a number of cases of each version")
-      ->type_name("10s|N");
-  command.add_option("--shard", options.shard, "Explore one part of N; `merge` adds the JSON outputs up")
-      ->type_name("I/N");
-  command.add_option("--threads", options.threads, "Threads; the result does not depend on it; default all cores")
-      ->type_name("N");
-  command.add_option("--out", options.out, "Write the witness of each bad cell as a scenario for `replay`")
-      ->type_name("DIR");
-  command.add_option("--report", options.report, "Write one HTML page: the matrix, and each witness with its replay")
-      ->type_name("OUT.html");
-  command.add_option("--format", options.format, "text, json or sarif; default text")->type_name("FORMAT");
-  command.footer(kFooter);
+  add_value(command, "--sglang", options.sglang, "GEN", "A version, a range GEN..GEN, or all; default newest");
+  add_value(command, "--rule-cmd", options.rule_cmd, "\"PROGRAM ARGS\"", kRuleCommandAbout);
+  add_value(command, "--budget", options.budget, "10s|N", "Stop after 10s, 2m, or a number of cases of each version");
+  add_value(command, "--shard", options.shard, "I/N", "Explore one part of N; `merge` adds the JSON outputs up");
+  add_value(command, "--threads", options.threads, "N", "Threads; the result does not depend on it; default all cores");
+  add_value(command, "--out", options.out, "DIR", "Write the witness of each bad cell as a scenario for `replay`");
+  add_value(command, "--report", options.report, "OUT.html",
+            "Write one HTML page: the matrix, and each witness with its replay");
+  add_value(command, "--format", options.format, "FORMAT", "text, json or sarif; default text");
+  command.footer(help_text("explore.help"));
 }
 
 }  // namespace
 
 void add_explore(CLI::App& program, CommandLine& line) {
-  CLI::App* command = program.add_subcommand("explore", "Search all small configurations and batches for trouble");
-  const auto options = std::make_shared<Options>();
-  add_options(*command, *options);
-  command->callback([&line, options] {
-    line.run = [&line, options](Io& io) -> Result<int> {
-      if (line.after_dashes) return unusable("takes no launch command: leave out `--` and what follows");
-      return run_explore(*options, io);
-    };
-  });
+  add_command<Options>(program, line, "explore", "Search all small configurations and batches for trouble", add_options,
+                       run_explore);
 }
 
 }  // namespace a2asim

@@ -4,34 +4,21 @@
 #include <algorithm>
 #include <memory>
 
-#include "tools/program/commands.h"
 #include "tools/explore/explore_formats.h"
+#include "tools/program/commands.h"
 #include "tools/program/input.h"
-#include "tools/report/explore_page.h"
+#include "tools/program/template.h"
 #include "tools/program/text.h"
+#include "tools/report/explore_page.h"
 
 namespace a2asim {
 namespace {
-
-constexpr const char* kFooter =
-    R"(Shards are parts of one exploration, made on as many machines or cores: all with the same --sglang, --rule-cmd and
---budget. All N of them are needed, each once, in any order. The result is what `a2asim explore` without --shard prints.
-
-Example:
-  a2asim explore --shard 0/2 --format json > 0.json
-  a2asim explore --shard 1/2 --format json > 1.json
-  a2asim merge 0.json 1.json
-
-Exit codes: those of explore: 0 nothing wrong found, 1 a finding of severity error, 2 the input cannot be used (one line
-says why).)";
 
 struct Options {
   std::vector<std::string> files;
   std::optional<std::string> out, report;
   std::string format = "text";
 };
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 struct Part {
   std::string file;
@@ -77,7 +64,7 @@ Result<void> check_complete(const std::vector<Part>& parts) {
   return {};
 }
 
-Result<int> run_merge(const Options& options, Io& io) {
+Result<int> run_merge(const Options& options, const CommandLine&, Io& io) {
   if (options.files.empty())
     return unusable("no shards: name the JSON outputs of `a2asim explore --shard I/N --format json`");
   std::vector<Part> parts;
@@ -96,20 +83,20 @@ Result<int> run_merge(const Options& options, Io& io) {
   return deliver(whole, {options.format, options.out, options.report, html}, io);
 }
 
+void add_options(CLI::App& command, Options& options) {
+  add_value(command, "files", options.files, "SHARD.json",
+            "Outputs of `explore --shard I/N --format json`, all N of them");
+  add_value(command, "--out", options.out, "DIR", "Write the witness of each bad cell as a scenario for `replay`");
+  add_value(command, "--report", options.report, "OUT.html",
+            "Write one HTML page: the matrix, and each witness with its replay");
+  add_value(command, "--format", options.format, "FORMAT", "text, json or sarif; default text");
+  command.footer(help_text("merge.help"));
+}
+
 }  // namespace
 
 void add_merge(CLI::App& program, CommandLine& line) {
-  CLI::App* command = program.add_subcommand("merge", "Add up the shards of an exploration");
-  const auto options = std::make_shared<Options>();
-  command->add_option("files", options->files, "Outputs of `explore --shard I/N --format json`, all N of them")
-      ->type_name("SHARD.json");
-  command->add_option("--out", options->out, "Write the witness of each bad cell as a scenario for `replay`")
-      ->type_name("DIR");
-  command->add_option("--report", options->report, "Write one HTML page: the matrix, and each witness with its replay")
-      ->type_name("OUT.html");
-  command->add_option("--format", options->format, "text, json or sarif; default text")->type_name("FORMAT");
-  command->footer(kFooter);
-  command->callback([&line, options] { line.run = [options](Io& io) { return run_merge(*options, io); }; });
+  add_command<Options>(program, line, "merge", "Add up the shards of an exploration", add_options, run_merge);
 }
 
 }  // namespace a2asim

@@ -10,14 +10,13 @@
 #include "sim/scenario/scenario_reader.h"
 #include "sim/scenario/scenario_writer.h"
 #include "tools/from_log/from_log_steps.h"
+#include "tools/program/input.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
 
 constexpr std::size_t kCommentWidth = 118;
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 Result<void> take_deployment(const LogContents& log, const FromLogOptions& options, FromLog& out) {
   Scenario& scenario = out.scenario;

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "model/engines/sglang/start/server_args.h"
+#include "tools/program/input.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
@@ -14,8 +15,6 @@ namespace {
 
 // f"{server_args=}"; the class's name alone stands in error messages too.
 constexpr std::string_view kServerArgs = "server_args=ServerArgs(";
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 // Length of the Python string literal at the front, quotes included; npos when it does not end.
 std::size_t literal_length(std::string_view text) {

@@ -5,10 +5,11 @@
 #include <fstream>
 #include <memory>
 
-#include "tools/program/commands.h"
 #include "tools/from_log/from_log.h"
+#include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/shape_options.h"
+#include "tools/program/template.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
@@ -16,35 +17,12 @@ namespace {
 
 constexpr double kMostWindow_s = 3600;
 
-constexpr const char* kFooter =
-    R"(The log is what an SGLang server writes: lines such as
-  [2026-06-20 10:11:12 DP1 TP1 EP1] Decode batch, #running-req: 3, #token: 512, .., cuda graph: True, ..
-  [2026-06-20 10:11:12 DP0 TP0] Prefill batch, #new-seq: 1, #new-token: 128, #cached-token: 0, ..
-with whatever docker, Kubernetes or a journal puts in front. The deployment comes from the line server_args=ServerArgs(..)
-at the log's top, or from a launch command after `--` or in --launch. The scenario goes to standard output or --out; what
-could not be placed, and why, goes to standard error and into the scenario as comments.
-
-How lines become steps: lines of one kind (prefill or decode) whose time stamps are at most --window apart are one step,
-one line a rank, in the order of each rank's lines. With SGLANG_LOG_FORWARD_ITERS=1 on the server its iteration numbers
-decide instead. SGLang logs a decode batch only once in decode_log_interval (40) decode iterations of a rank, so decode
-steps are samples; a server started with --decode-log-interval 1 logs all of them. A rank without a line in a step was
-idle or was not logged: --missing says what it is taken for.
-
-Examples:
-  a2asim from-log server.log --sglang pr26643 > collapse.yaml && a2asim replay collapse.yaml
-  a2asim from-log server.log --launch serve.sh --num-experts 256 --top-k 8 --hidden-size 7168 --out night.yaml
-  kubectl logs decode-0 | a2asim from-log - --lines 1:20000 --missing last | a2asim replay /dev/stdin --fidelity geometry
-
-Exit codes: 0 a scenario was made, 2 the input cannot be used (one line says why).)";
-
 struct Options {
   ShapeOptions shape;
   std::optional<std::string> file, sglang, launch, window, replica, lines, out;
   std::vector<std::string> env;
   std::string missing = "idle";
 };
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 Result<std::optional<LaunchCommand>> read_launch(const Options& options, const CommandLine& line) {
   if (line.after_dashes && options.launch) return unusable("two launch commands: one after `--`, one in --launch");
@@ -161,38 +139,28 @@ Result<int> run_from_log(const Options& options, const CommandLine& line, Io& io
 }
 
 void add_options(CLI::App& command, Options& options) {
-  command.add_option("file", options.file, "The log; - is standard input")->type_name("FILE");
-  command.add_option("--sglang", options.sglang, "The server's version (`a2asim generations`); default newest")
-      ->type_name("GEN");
-  command.add_option("--launch", options.launch, "The launch command, in place of the log's server_args")
-      ->type_name("FILE");
-  command.add_option("--env", options.env, "An environment variable that the server had; may be repeated")
-      ->type_name("NAME=VALUE")
+  add_value(command, "file", options.file, "FILE", "The log; - is standard input");
+  add_value(command, "--sglang", options.sglang, "GEN", "The server's version (`a2asim generations`); default newest");
+  add_value(command, "--launch", options.launch, "FILE", "The launch command, in place of the log's server_args");
+  add_value(command, "--env", options.env, "NAME=VALUE", "An environment variable that the server had; may be repeated")
       ->allow_extra_args(false);
   add_shape_options(command, options.shape, "; default: guessed from the log's model_path");
-  command.add_option("--window", options.window, "Most time between the lines of one step; default 1")
-      ->type_name("SECONDS");
-  command
-      .add_option(
-          "--missing", options.missing,
-          "idle, last or drop: a rank without a line in a step is taken as idle, as running its last decode batch, or "
-          "the step is left out; default idle")
-      ->type_name("WHAT");
-  command.add_option("--replica", options.replica, "Without DP attention: the DP rank whose server it is; default 0")
-      ->type_name("N");
-  command.add_option("--lines", options.lines, "Take batches from these lines only")->type_name("FIRST:LAST");
-  command.add_option("--out", options.out, "Write the scenario here instead of to standard output")->type_name("FILE");
-  command.footer(kFooter);
+  add_value(command, "--window", options.window, "SECONDS", "Most time between the lines of one step; default 1");
+  add_value(command, "--missing", options.missing, "WHAT",
+            "idle, last or drop: a rank without a line in a step is taken as idle, as running its last decode batch, "
+            "or the step is left out; default idle");
+  add_value(command, "--replica", options.replica, "N",
+            "Without DP attention: the DP rank whose server it is; default 0");
+  add_value(command, "--lines", options.lines, "FIRST:LAST", "Take batches from these lines only");
+  add_value(command, "--out", options.out, "FILE", "Write the scenario here instead of to standard output");
+  command.footer(help_text("from_log.help"));
 }
 
 }  // namespace
 
 void add_from_log(CLI::App& program, CommandLine& line) {
-  CLI::App* command = program.add_subcommand("from-log", "From a server's log to a scenario for replay");
-  const auto options = std::make_shared<Options>();
-  add_options(*command, *options);
-  command->callback(
-      [&line, options] { line.run = [&line, options](Io& io) { return run_from_log(*options, line, io); }; });
+  add_command<Options>(program, line, "from-log", "From a server's log to a scenario for replay", add_options,
+                       run_from_log);
 }
 
 }  // namespace a2asim

@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include "tools/from_log/from_log.h"
+#include "tools/program/input.h"
 
 namespace a2asim {
 namespace {
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 // One line without its end; false at the end of the input. What is beyond the limit is skipped.
 bool next_line(std::istream& in, std::string& line, bool& is_cut) {

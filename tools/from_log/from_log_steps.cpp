@@ -8,14 +8,13 @@
 
 #include "sim/scenario/scenario_reader.h"
 #include "tools/from_log/from_log_place.h"
+#include "tools/program/input.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
 
 constexpr std::size_t kShownLines = 8;  // numbers of lines in a note
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 std::string clock_of(std::int64_t time_ms) {
   const std::int64_t of_day = ((time_ms % 86'400'000) + 86'400'000) % 86'400'000;

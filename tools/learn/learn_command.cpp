@@ -4,34 +4,20 @@
 #include <memory>
 #include <optional>
 
+#include "tools/learn/learn_formats.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/json_document.h"
-#include "tools/learn/learn_formats.h"
+#include "tools/program/template.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
 
-constexpr const char* kFooter =
-    R"(Without a number it lists the lessons. A lesson is a few short steps and a question. On a terminal it waits after each
-step (Enter: the next one, q: leave); in a pipe it prints all at once. Every number, size and verdict comes from running
-the model and the simulated cluster on the spot: --tokens gives the four ranks other requests, and the lesson changes.
-
-Examples:
-  a2asim learn
-  a2asim learn 3
-  a2asim learn 3 --tokens 4,4,4,4
-  a2asim learn 3 --answer "6 1 2 4"
-
-Exit codes: 0, or with --answer 0 right and 1 wrong; 2 the input cannot be used (one line says why).)";
-
 struct Options {
   std::optional<std::string> lesson, step, answer, tokens;
   std::string format = "text";
 };
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 // "3,1,0,5"
 Result<Lab> lab_of(const std::optional<std::string>& text) {
@@ -106,7 +92,8 @@ Result<int> judge(std::size_t number, const std::string& answer, bool as_json, c
   return *right ? kNothingWrong : kErrorFound;
 }
 
-Result<int> run_learn(const Options& options, Io& io) {
+Result<int> run_learn(const Options& options, const CommandLine& line, Io& io) {
+  if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
   const bool as_json = *format == 1;
@@ -136,29 +123,20 @@ Result<int> run_learn(const Options& options, Io& io) {
 }
 
 void add_options(CLI::App& command, Options& options) {
-  command.add_option("lesson", options.lesson, "The number of a lesson; without it all are listed")->type_name("N");
-  command.add_option("--step", options.step, "Show only this step")->type_name("K");
-  command.add_option("--answer", options.answer, "Answer the lesson's question: says right or wrong, and why")
-      ->type_name("ANSWER");
-  command
-      .add_option("--tokens", options.tokens, "Requests of the four ranks that the lesson is about; default 3,1,0,5")
-      ->type_name("A,B,C,D");
-  command.add_option("--format", options.format, "text or json; default text")->type_name("FORMAT");
-  command.footer(kFooter);
+  add_value(command, "lesson", options.lesson, "N", "The number of a lesson; without it all are listed");
+  add_value(command, "--step", options.step, "K", "Show only this step");
+  add_value(command, "--answer", options.answer, "ANSWER",
+            "Answer the lesson's question: says right or wrong, and why");
+  add_value(command, "--tokens", options.tokens, "A,B,C,D",
+            "Requests of the four ranks that the lesson is about; default 3,1,0,5");
+  add_value(command, "--format", options.format, "FORMAT", "text or json; default text");
+  command.footer(help_text("learn.help"));
 }
 
 }  // namespace
 
 void add_learn(CLI::App& program, CommandLine& line) {
-  CLI::App* command = program.add_subcommand("learn", "Seven short lessons, computed live");
-  const auto options = std::make_shared<Options>();
-  add_options(*command, *options);
-  command->callback([&line, options] {
-    line.run = [&line, options](Io& io) -> Result<int> {
-      if (line.after_dashes) return unusable("takes no launch command: leave out `--` and what follows");
-      return run_learn(*options, io);
-    };
-  });
+  add_command<Options>(program, line, "learn", "Seven short lessons, computed live", add_options, run_learn);
 }
 
 }  // namespace a2asim

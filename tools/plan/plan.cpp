@@ -10,6 +10,7 @@
 #include "model/base/clamped_math.h"
 #include "model/alltoall/routing.h"
 #include "tools/plan/plan_rules.h"
+#include "tools/program/input.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
@@ -35,8 +36,6 @@ constexpr std::array<GpuMemory, 9> kGpus = {{
     {"B300", 275040},
     {"GB300", 284208},
 }};
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 

@@ -5,14 +5,15 @@
 #include <memory>
 #include <optional>
 
-#include "tools/program/commands.h"
-#include "tools/program/input.h"
 #include "tools/plan/plan.h"
 #include "tools/plan/plan_formats.h"
+#include "tools/program/commands.h"
+#include "tools/program/input.h"
+#include "tools/program/shape_options.h"
+#include "tools/program/template.h"
+#include "tools/program/text.h"
 #include "tools/report/page.h"
 #include "tools/report/plan_page.h"
-#include "tools/program/shape_options.h"
-#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
@@ -21,37 +22,12 @@ constexpr std::size_t kMostListEntries = 256;
 constexpr double kMostGib = 1 << 20;
 constexpr double kMostGbps = 1e9;
 
-constexpr const char* kFooter =
-    R"(The deployment is DP attention over all ranks with the FlashInfer all-to-all; the plan prints its launch command, and
-`a2asim check` on that command gives the same max_num_tokens and workspace. Lists make a sweep: one line a point.
-
-Bytes are those of the busiest rank, once expected under uniform routing and once in the worst case; dispatch sends hidden
-states, their scales, int32 expert ids and float32 weights (bf16: 2 B an element; mxfp8: 1 B and a scale byte for 32;
-nvfp4: half a byte and a scale byte for 16). One copy goes to each distinct destination rank.
-
---link-gbps counts 10^9 bits a second that one GPU can send, and receive at the same time. NVLink 4 has 450 GB/s a
-direction, so 3600; a 400 Gbit/s network card is 400. The time is the bytes over that rate and nothing else.
-
-Examples:
-  a2asim plan --model DeepSeek-V3 --ep 16 --tokens 128
-  a2asim plan --model DeepSeek-V3 --ep 16 --tokens 128 --dispatch-dtype nvfp4 --weights 90 --link-gbps 7200
-  a2asim plan --num-experts 256 --top-k 8 --hidden-size 7168 --ep 8,16,32 --tokens 64,128,256 --format json
-  a2asim plan --model DeepSeek-V3 --ep 8,16,32,64 --tokens 16,64,256,1024 --link-gbps 3600 --report plan.html
-
-Each point says whether it can run: yes; prefill only (the version refuses so many tokens in decode, but not in prefill);
-decode only; no (it refuses the launch or both kinds of step, or it does not fit into --gpu-memory).
-
-Exit codes: 0 every point can run, in prefill or decode at least; 1 some point cannot (can run: no); 2 the input cannot
-be used (one line says why).)";
-
 struct Options {
   ShapeOptions shape;
   std::optional<std::string> sglang, ep, tokens, max_num_tokens, chunked_prefill_size, gpu_memory, weights, other,
       link_gbps, report;
   std::string dispatch_dtype = "bf16", combine_dtype = "bf16", attn_tp_size = "1", layers = "1", format = "text";
 };
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 Result<std::vector<std::int64_t>> parse_list(std::string_view option, const std::optional<std::string>& text,
                                              std::int64_t minimum, std::int64_t maximum) {
@@ -168,58 +144,43 @@ Result<int> run_plan(const Options& options, const CommandLine& line, Io& io) {
 }
 
 void add_deployment_options(CLI::App& command, Options& options) {
-  command.add_option("--sglang", options.sglang, "The version (`a2asim generations`); default newest")
-      ->type_name("GEN");
+  add_value(command, "--sglang", options.sglang, "GEN", "The version (`a2asim generations`); default newest");
   add_shape_options(command, options.shape, "");
-  command.add_option("--ep,--ep-size,--sweep-ep", options.ep, "Ranks of the all-to-all; a list makes a sweep")
-      ->type_name("N[,N..]");
-  command
-      .add_option("--tokens,--tokens-per-rank,--sweep-tokens", options.tokens,
-                  "Tokens of one data-parallel rank in a step; a list makes a sweep")
-      ->type_name("N[,N..]");
-  command
-      .add_option("--attn-tp-size", options.attn_tp_size,
-                  "Ranks that share a data-parallel rank's tokens; default 1 (dp_size = ep_size)")
-      ->type_name("N");
-  command.add_option("--layers", options.layers, "MoE layers of a step: traffic and time of all; default 1")
-      ->type_name("N");
-  command
-      .add_option("--dispatch-dtype", options.dispatch_dtype,
-                  "bf16, nvfp4, mxfp8 or fp8 (which is mxfp8); default bf16")
-      ->type_name("TYPE");
-  command
-      .add_option("--combine-dtype", options.combine_dtype,
-                  "bf16 or fp8 (FlashInfer's use_low_precision, which SGLang leaves off); default bf16")
-      ->type_name("TYPE");
-  command
-      .add_option("--max-num-tokens", options.max_num_tokens,
-                  "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK; default: the version's own")
-      ->type_name("N");
-  command.add_option("--chunked-prefill-size", options.chunked_prefill_size, "Of the server, as on its command line")
-      ->type_name("N");
+  add_value(command, "--ep,--ep-size,--sweep-ep", options.ep, "N[,N..]",
+            "Ranks of the all-to-all; a list makes a sweep");
+  add_value(command, "--tokens,--tokens-per-rank,--sweep-tokens", options.tokens, "N[,N..]",
+            "Tokens of one data-parallel rank in a step; a list makes a sweep");
+  add_value(command, "--attn-tp-size", options.attn_tp_size, "N",
+            "Ranks that share a data-parallel rank's tokens; default 1 (dp_size = ep_size)");
+  add_value(command, "--layers", options.layers, "N", "MoE layers of a step: traffic and time of all; default 1");
+  add_value(command, "--dispatch-dtype", options.dispatch_dtype, "TYPE",
+            "bf16, nvfp4, mxfp8 or fp8 (which is mxfp8); default bf16");
+  add_value(command, "--combine-dtype", options.combine_dtype, "TYPE",
+            "bf16 or fp8 (FlashInfer's use_low_precision, which SGLang leaves off); default bf16");
+  add_value(command, "--max-num-tokens", options.max_num_tokens, "N",
+            "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK; default: the version's own");
+  add_value(command, "--chunked-prefill-size", options.chunked_prefill_size, "N",
+            "Of the server, as on its command line");
 }
 
 void add_options(CLI::App& command, Options& options) {
   add_deployment_options(command, options);
-  command.add_option("--gpu-memory", options.gpu_memory, "Headroom on this GPU instead of the table of common ones")
-      ->type_name("GiB");
-  command.add_option("--weights", options.weights, "The model's weights on one GPU")->type_name("GiB");
-  command.add_option("--other", options.other, "KV cache, graphs and whatever else one GPU holds")->type_name("GiB");
-  command.add_option("--link-gbps", options.link_gbps, "Gbit/s (not GB/s) that one GPU sends in one direction")
-      ->type_name("RATE");
-  command.add_option("--report", options.report, "Write one HTML page; a sweep as pictures")->type_name("OUT.html");
-  command.add_option("--format", options.format, "text or json; default text")->type_name("FORMAT");
-  command.footer(kFooter);
+  add_value(command, "--gpu-memory", options.gpu_memory, "GiB",
+            "Headroom on this GPU instead of the table of common ones");
+  add_value(command, "--weights", options.weights, "GiB", "The model's weights on one GPU");
+  add_value(command, "--other", options.other, "GiB", "KV cache, graphs and whatever else one GPU holds");
+  add_value(command, "--link-gbps", options.link_gbps, "RATE", "Gbit/s (not GB/s) that one GPU sends in one direction");
+  add_value(command, "--report", options.report, "OUT.html", "Write one HTML page; a sweep as pictures");
+  add_value(command, "--format", options.format, "FORMAT", "text or json; default text");
+  command.footer(help_text("plan.help"));
 }
 
 }  // namespace
 
 void add_plan(CLI::App& program, CommandLine& line) {
-  CLI::App* command =
-      program.add_subcommand("plan", "Memory, traffic, waste and least time of a deployment, and sweeps over them");
-  const auto options = std::make_shared<Options>();
-  add_options(*command, *options);
-  command->callback([&line, options] { line.run = [&line, options](Io& io) { return run_plan(*options, line, io); }; });
+  add_command<Options>(program, line, "plan",
+                       "Memory, traffic, waste and least time of a deployment, and sweeps over them", add_options,
+                       run_plan);
 }
 
 }  // namespace a2asim

@@ -6,20 +6,15 @@ namespace a2asim {
 
 std::span<const AddCommand> commands() {
   static constexpr std::array kCommands = {
-      add_check,
-      add_replay,
-      add_explore,
-      add_merge,
-      add_plan,
-      add_from_log,
-      add_validate,
-      add_explain,
-      add_generations,
-      add_learn,
-      add_completion,
-      add_man,
+      add_check,    add_replay,  add_explore,     add_merge, add_plan,       add_from_log,
+      add_validate, add_explain, add_generations, add_learn, add_completion, add_man,
   };
   return kCommands;
+}
+
+Result<void> refuse_launch(const CommandLine& line) {
+  if (line.after_dashes) return fail(ErrorKind::bad_input, "takes no launch command: leave out `--` and what follows");
+  return {};
 }
 
 }  // namespace a2asim

@@ -3,6 +3,7 @@
 
 #include <CLI/App.hpp>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,27 @@ struct CommandLine {
   std::optional<std::vector<std::string>> after_dashes;  // the words after the first "--", untouched
   std::function<Result<int>(Io&)> run;                   // of the command that was chosen; gives the exit code
 };
+
+// An option with a value, as --help shows it.
+template <class T>
+CLI::Option* add_value(CLI::App& command, const char* names, T& to, const char* type, const char* about) {
+  return command.add_option(names, to, about)->type_name(type);
+}
+
+// A command with these options, run by run(options, line, io).
+template <class Options>
+void add_command(CLI::App& program, CommandLine& line, const char* name, const char* about,
+                 void (*add_options)(CLI::App&, Options&),
+                 Result<int> (*run)(const Options&, const CommandLine&, Io&)) {
+  CLI::App* command = program.add_subcommand(name, about);
+  const auto options = std::make_shared<Options>();
+  add_options(*command, *options);
+  command->callback(
+      [&line, options, run] { line.run = [&line, options, run](Io& io) { return run(*options, line, io); }; });
+}
+
+// Refuses words after "--", for commands that take no launch command.
+Result<void> refuse_launch(const CommandLine& line);
 
 // Adds one subcommand to `program`; when it is parsed, it sets line.run. `line` outlives the program.
 using AddCommand = void (*)(CLI::App& program, CommandLine& line);

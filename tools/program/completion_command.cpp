@@ -10,15 +10,10 @@
 #include "model/step/model_shapes.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
+#include "tools/program/template.h"
 
 namespace a2asim {
 namespace {
-
-constexpr const char* kFooter = R"(The package a2asim installs both. By hand:
-  a2asim completion bash > ~/.local/share/bash-completion/completions/a2asim
-  a2asim completion zsh > ~/.zfunc/_a2asim      (a folder that is in fpath before compinit)
-
-Exit codes: 0, or 2 if the shell is another (one line says so).)";
 
 using Words = std::vector<std::string>;
 
@@ -113,34 +108,6 @@ std::string bash_words(const CLI::App& command, const std::string& name, Words w
   return fmt::format("    '{}') takes={} values='{}' ;;\n", name, files ? "file" : "word", fmt::join(words, " "));
 }
 
-constexpr const char* kBash = R"(# bash completion of a2asim, written by `a2asim completion bash`.
-_a2asim() {{
-  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command='' word takes='' values=''
-  COMPREPLY=()
-  if [[ $cur == '=' ]]; then  # "--format=" comes as two words, "--format=json" as three
-    cur=''
-  elif [[ $prev == '=' ]]; then
-    prev=${{COMP_WORDS[COMP_CWORD-2]}}
-  fi
-  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-    case $word in
-    --) return ;;  # the words of a launch command
-    {commands}) command=${{command:-$word}} ;;
-    esac
-  done
-  case $command:$prev in
-{values}  esac
-  [[ -n $takes ]] || case $command in
-{words}  esac
-  COMPREPLY=($(compgen -W "$values" -- "$cur"))
-  if [[ $takes == file ]]; then
-    local IFS=$'\n'
-    COMPREPLY+=($(compgen -f -- "$cur"))
-  fi
-}}
-complete -o filenames -F _a2asim a2asim
-)";
-
 std::string bash_completion(const CLI::App& program) {
   std::string values;
   std::string words = bash_words(program, "", command_names(program));
@@ -148,8 +115,9 @@ std::string bash_completion(const CLI::App& program) {
     values += bash_values(*command);
     words += bash_words(*command, command->get_name(), {});
   }
-  return fmt::format(kBash, fmt::arg("commands", fmt::join(command_names(program), "|")), fmt::arg("values", values),
-                     fmt::arg("words", words));
+  return rendered(
+      "completion.bash",
+      {{"commands", fmt::format("{}", fmt::join(command_names(program), "|"))}, {"values", values}, {"words", words}});
 }
 
 // Inside single quotes of an _arguments or _describe specification.
@@ -186,29 +154,6 @@ std::string zsh_arguments(const CLI::App& app, const std::string& indent) {
   return out;
 }
 
-constexpr const char* kZsh = R"(#compdef a2asim
-# zsh completion of a2asim, written by `a2asim completion zsh`.
-_a2asim() {{
-  local context state state_descr line
-  typeset -A opt_args
-  _arguments -C{program} \
-    '1:command:->command' \
-    '*::argument:->argument'
-  case $state in
-  command)
-    local -a commands=({commands}
-    )
-    _describe command commands
-    ;;
-  argument)
-    case $words[1] in
-{arguments}    esac
-    ;;
-  esac
-}}
-if [ "$funcstack[1]" = _a2asim ]; then _a2asim "$@"; else compdef _a2asim a2asim; fi
-)";
-
 std::string zsh_completion(const CLI::App& program) {
   std::string commands, arguments;
   for (const CLI::App* command : commands_of(program)) {
@@ -216,8 +161,8 @@ std::string zsh_completion(const CLI::App& program) {
     arguments += fmt::format("    {})\n      _arguments{}\n      ;;\n", command->get_name(),
                              zsh_arguments(*command, "        "));
   }
-  return fmt::format(kZsh, fmt::arg("program", zsh_arguments(program, "    ")), fmt::arg("commands", commands),
-                     fmt::arg("arguments", arguments));
+  return rendered("completion.zsh",
+                  {{"program", zsh_arguments(program, "    ")}, {"commands", commands}, {"arguments", arguments}});
 }
 
 }  // namespace
@@ -226,11 +171,10 @@ void add_completion(CLI::App& program, CommandLine& line) {
   CLI::App* command = program.add_subcommand("completion", "Print the completion script of a shell");
   const auto shell = std::make_shared<std::string>();
   command->add_option("shell", *shell, "bash or zsh")->type_name("SHELL");
-  command->footer(kFooter);
+  command->footer(help_text("completion.help"));
   command->callback([&program, &line, shell] {
     line.run = [&program, &line, shell](Io& io) -> Result<int> {
-      if (line.after_dashes)
-        return fail(ErrorKind::bad_input, "takes no launch command: leave out `--` and what follows");
+      if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
       const Result<std::size_t> chosen = parse_choice("the shell", *shell, {"bash", "zsh"});
       if (!chosen) return tl::unexpected(chosen.error());
       io.out << (*chosen == 0 ? bash_completion(program) : zsh_completion(program));

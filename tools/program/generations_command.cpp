@@ -8,20 +8,11 @@
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/json_document.h"
+#include "tools/program/template.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
-
-constexpr const char* kFooter =
-    R"(A version is a merged change of SGLang's rules; it holds until the next one. Every --sglang takes its name, its PR, a
-release or a date, and the list says what each of them changed.
-
-Examples:
-  a2asim generations
-  a2asim check --sglang 2026-06-20 --file start_server.sh
-
-Exit codes: 0, or 2 if the input cannot be used (one line says why).)";
 
 constexpr std::size_t kTextWidth = 100;
 
@@ -75,11 +66,10 @@ void add_generations(CLI::App& program, CommandLine& line) {
   CLI::App* command = program.add_subcommand("generations", "List the versions of SGLang that are known");
   const auto format = std::make_shared<std::string>("text");
   command->add_option("--format", *format, "text or json; default text")->type_name("FORMAT");
-  command->footer(kFooter);
+  command->footer(help_text("generations.help"));
   command->callback([&line, format] {
     line.run = [&line, format](Io& io) -> Result<int> {
-      if (line.after_dashes)
-        return fail(ErrorKind::bad_input, "takes no launch command: leave out `--` and what follows");
+      if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
       const Result<std::size_t> chosen = parse_choice("--format", *format, {"text", "json"});
       if (!chosen) return tl::unexpected(chosen.error());
       io.out << (*chosen == 0 ? as_text() : as_json());

@@ -13,28 +13,11 @@
 #include <system_error>
 #include <thread>
 
+#include "model/base/utf8.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
-
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
-
-// Length of the UTF-8 character at the front, 0 when it is none (overlong forms and surrogates are none).
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (std::size_t at = 1; at < length; ++at) {
-    if ((byte(at) & 0xC0U) != 0x80U) return 0;
-  }
-  const unsigned char second = byte(1);
-  const bool overlong = (first == 0xE0 && second < 0xA0) || (first == 0xF0 && second < 0x90);
-  const bool outside = (first == 0xED && second > 0x9F) || (first == 0xF4 && second > 0x8F);
-  return overlong || outside ? 0 : length;
-}
 
 // The first byte that is no text: NUL, or outside UTF-8.
 std::optional<std::size_t> first_non_text(std::string_view text) {

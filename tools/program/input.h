@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/launch/environment.h"
@@ -15,6 +16,9 @@ namespace a2asim {
 
 // Launch scripts, scenarios and config.json files are far smaller; what is larger is a wrong file.
 inline constexpr std::size_t kMaxInputBytes = std::size_t{4} << 20;
+
+// What all of them give: the message is one line, with the mend.
+inline tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 // The text of a file. Errors: missing, a directory, unreadable, larger than kMaxInputBytes, or no UTF-8 text. A byte
 // order mark is dropped.

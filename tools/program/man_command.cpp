@@ -104,8 +104,7 @@ void add_man(CLI::App& program, CommandLine& line) {
   command->footer("Example:\n  a2asim man > a2asim.1 && man ./a2asim.1\n\nExit code: 0.");
   command->callback([&program, &line] {
     line.run = [&program, &line](Io& io) -> Result<int> {
-      if (line.after_dashes)
-        return fail(ErrorKind::bad_input, "takes no launch command: leave out `--` and what follows");
+      if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
       io.out << manual_page(program);
       return kNothingWrong;
     };

@@ -8,22 +8,11 @@
 
 #include "model/base/nearest.h"
 #include "tools/program/commands.h"
+#include "tools/program/template.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
-
-constexpr const char* kFooter = R"(Examples:
-  a2asim check -- python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 ..
-  a2asim check --sglang v0.5.13 --file start_server.sh
-  a2asim explore --sglang pr29461
-  a2asim plan --model DeepSeek-V3 --ep 16 --tokens 128
-  a2asim from-log server.log --out night.yaml
-  a2asim generations
-  a2asim learn
-
-Exit codes: 0 nothing wrong found, 1 a finding of severity error, 2 the input cannot be used (one line says why).
-Results go to standard output, messages to standard error. `a2asim COMMAND --help` tells about one command.)";
 
 // CLI11 prints "a2asim check [OPTIONS]"; the words after "--" are ours and belong into that line.
 class HelpFormatter : public CLI::Formatter {
@@ -107,7 +96,7 @@ int run_program(const std::vector<std::string>& args, Io& io) {
     program.formatter(std::make_shared<HelpFormatter>());
     program.set_version_flag("--version", std::string(program_version()));
     program.require_subcommand(0, 1);  // none at all: said below
-    program.footer(kFooter);
+    program.footer(help_text("program.help"));
     for (const AddCommand add : commands()) add(program, line);
     return parse_and_run(program, line, {args.begin(), end}, io);
   } catch (const std::exception& error) {

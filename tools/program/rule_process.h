@@ -21,6 +21,10 @@
 
 namespace a2asim {
 
+inline constexpr const char* kRuleCommandAbout =
+    "Ask this program for the size instead of the version's own rule (see tools/README.md, installed in "
+    "share/doc/a2asim)";
+
 // What such a program is asked, without the id.
 nlohmann::ordered_json view_as_json(const RankView& view);
 

@@ -11,8 +11,6 @@ namespace {
 constexpr std::int64_t kMostExperts = 1 << 20;
 constexpr std::int64_t kMostHidden = 1 << 20;
 
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
-
 Result<std::optional<ModelShape>> shape_from_numbers(const ShapeOptions& options) {
   if (!options.num_experts && !options.top_k && !options.hidden_size) return std::nullopt;
   if (!options.num_experts || !options.top_k || !options.hidden_size) {

@@ -50,7 +50,7 @@ std::string html_text(std::string_view text) {
 }
 
 std::string rendered(std::string_view name, const Json& values, std::string_view body) {
-  Data data = data_of(values);
+  Data data = values.is_object() ? data_of(values) : Data();
   for (const EmbeddedTemplate& one : embedded_templates())
     data[one.name] = Data(kainjow::mustache::partial([&one] { return std::string(one.text); }));
   if (!body.empty()) data["body"] = Data(data[std::string(body)]);
@@ -60,6 +60,12 @@ std::string rendered(std::string_view name, const Json& values, std::string_view
   page.render(data, [&out](const std::string& part) { out += part; });
   if (!page.is_valid()) throw std::logic_error(std::string(name) + ": " + page.error_message());
   return out;
+}
+
+std::string help_text(std::string_view name, const Json& values) {
+  std::string text = rendered(name, values);
+  text.pop_back();
+  return text;
 }
 
 }  // namespace a2asim

@@ -1,4 +1,5 @@
-// Text from the templates in tools/*/*.mustache, which the build embeds: C++ computes values, a template has the words.
+// Text from the templates in the folders of tools (*.mustache, the footers *.help of --help, completion.*), which the
+// build embeds: C++ computes values, a template has the words.
 //
 //   const std::string html = rendered("setting.mustache", {{"h", 2}, {"ranks", 8}});
 //
@@ -18,6 +19,9 @@ std::string html_text(std::string_view text);
 
 // `body`: the template that {{> body}} stands for in this one, if any.
 std::string rendered(std::string_view name, const nlohmann::ordered_json& values, std::string_view body = {});
+
+// The footer of a command's --help: without the line break at its end.
+std::string help_text(std::string_view name, const nlohmann::ordered_json& values = {});
 
 struct EmbeddedTemplate {
   const char* name;  // "plan.mustache"

@@ -9,35 +9,20 @@
 
 #include "sim/alltoall/parallel.h"
 #include "sim/cluster/replay.h"
-#include "sim/scenario/scenario_reader.h"
 #include "sim/cluster/trace.h"
+#include "sim/scenario/scenario_reader.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/json_document.h"
 #include "tools/program/progress_line.h"
+#include "tools/program/rule_process.h"
+#include "tools/program/template.h"
+#include "tools/program/text.h"
 #include "tools/replay/replay_formats.h"
 #include "tools/report/replay_page.h"
-#include "tools/program/rule_process.h"
-#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
-
-constexpr const char* kFooter =
-    R"(A scenario names a deployment, a list of scheduler steps and faults; sim/scenarios/ has one for every known defect.
---sglang runs it with another version's rules, so that one file shows a defect and its fix.
-
-Fidelities: geometry (sizes only), provenance (and who wrote what, no payload bytes), numeric (and real bytes, with
-every output compared to a dense oracle).
-
-Examples:
-  a2asim replay sim/scenarios/collapse.yaml
-  a2asim replay sim/scenarios/graph_buckets.yaml --sglang pr30450
-  a2asim replay sim/scenarios/collapse.yaml --sglang pr26643 --trace trace.json   (opens in ui.perfetto.dev)
-  a2asim replay sim/scenarios/*.yaml --report runs.html   (one page; opens in a browser, needs no network)
-
-Exit codes: a file with `expect` and without --sglang: 0 if the outcome is as expected, else 1. Otherwise 0 if no error
-was found, else 1. 2: the input cannot be used (one line says why).)";
 
 struct Options {
   std::vector<std::string> files;
@@ -49,15 +34,14 @@ struct Options {
   bool verbose = false;
 };
 
-tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
-
 bool is_good(const ReplayForPage& run) {
   return run.expectation ? run.expectation->differs.empty() : !run.report.has_error();
 }
 
 Result<ReplayOptions> replay_options(const Options& options) {
   const Result<std::size_t> fidelity =
-      parse_choice("--fidelity", options.fidelity, {"geometry", "provenance", "numeric"});
+      parse_choice("--fidelity", options.fidelity,
+                     {name(Fidelity::geometry), name(Fidelity::provenance), name(Fidelity::numeric)});
   if (!fidelity) return tl::unexpected(fidelity.error());
   ReplayOptions out;
   out.fidelity = static_cast<Fidelity>(*fidelity);
@@ -140,7 +124,7 @@ void print_all(const std::vector<ReplayForPage>& all, const Options& options, bo
   }
 }
 
-Result<int> run_replay(const Options& options, Io& io) {
+Result<int> run_replay(const Options& options, const CommandLine&, Io& io) {
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
   if (options.files.empty())
@@ -167,36 +151,25 @@ Result<int> run_replay(const Options& options, Io& io) {
 }
 
 void add_options(CLI::App& command, Options& options) {
-  command.add_option("files", options.files, "Scenario files, YAML or JSON")->type_name("FILE");
-  command.add_option("--fidelity", options.fidelity, "geometry, provenance or numeric; default numeric")
-      ->type_name("FIDELITY");
-  command.add_option("--sglang", options.sglang, "Run with this version's rules instead of the file's")
-      ->type_name("GEN");
-  command
-      .add_option("--rule-cmd", options.rule_cmd,
-                  "Ask this program for the size instead of the version's own rule (see tools/README.md, installed in "
-                  "share/doc/a2asim)")
-      ->type_name("\"PROGRAM ARGS\"");
-  command.add_option("--seed", options.seed, "Draw tokens and routing from this seed instead of the file's")
-      ->type_name("N");
-  command.add_option("--trace", options.trace, "Write Chrome trace events: one track a rank")->type_name("OUT.json");
-  command.add_option("--report", options.report, "Write one HTML page: what happened, and the buffers as pictures")
-      ->type_name("OUT.html");
-  command.add_option("--threads", options.threads, "Threads for several files; the result does not depend on it")
-      ->type_name("N");
+  add_value(command, "files", options.files, "FILE", "Scenario files, YAML or JSON");
+  add_value(command, "--fidelity", options.fidelity, "FIDELITY", "geometry, provenance or numeric; default numeric");
+  add_value(command, "--sglang", options.sglang, "GEN", "Run with this version's rules instead of the file's");
+  add_value(command, "--rule-cmd", options.rule_cmd, "\"PROGRAM ARGS\"", kRuleCommandAbout);
+  add_value(command, "--seed", options.seed, "N", "Draw tokens and routing from this seed instead of the file's");
+  add_value(command, "--trace", options.trace, "OUT.json", "Write Chrome trace events: one track a rank");
+  add_value(command, "--report", options.report, "OUT.html",
+            "Write one HTML page: what happened, and the buffers as pictures");
+  add_value(command, "--threads", options.threads, "N", "Threads for several files; the result does not depend on it");
   command.add_flag("--digest", options.digest, "Text: a last line with the digest of the whole run");
-  command.add_option("--format", options.format, "text or json; default text")->type_name("FORMAT");
+  add_value(command, "--format", options.format, "FORMAT", "text or json; default text");
   command.add_flag("--verbose", options.verbose, "Text: every step and every finding that was kept");
-  command.footer(kFooter);
+  command.footer(help_text("replay.help"));
 }
 
 }  // namespace
 
 void add_replay(CLI::App& program, CommandLine& line) {
-  CLI::App* command = program.add_subcommand("replay", "Run scenarios on the simulated cluster");
-  const auto options = std::make_shared<Options>();
-  add_options(*command, *options);
-  command->callback([&line, options] { line.run = [options](Io& io) { return run_replay(*options, io); }; });
+  add_command<Options>(program, line, "replay", "Run scenarios on the simulated cluster", add_options, run_replay);
 }
 
 }  // namespace a2asim

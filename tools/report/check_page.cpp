@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
+#include "model/alltoall/workspace.h"
 #include "model/check/finding_info.h"
 #include "model/step/engine.h"
-#include "model/alltoall/workspace.h"
 #include "tools/check/check_formats.h"
+#include "tools/program/text.h"
 #include "tools/report/page.h"
 #include "tools/report/parts.h"
 #include "tools/report/replay_page.h"
-#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {

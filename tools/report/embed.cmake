@@ -48,7 +48,7 @@ string(APPEND code "}  // namespace a2asim::report_assets\n\n")
 
 string(APPEND code "const std::vector<a2asim::EmbeddedTemplate>& a2asim::embedded_templates() {\n"
                    "  static const std::vector<EmbeddedTemplate> all = {\n")
-file(GLOB templates ${FOLDER}/*/*.mustache)
+file(GLOB templates ${FOLDER}/*/*.mustache ${FOLDER}/*/*.help ${FOLDER}/*/completion.*)
 foreach(file ${templates})
   get_filename_component(name ${file} NAME)
   append_string("{\"${name}\", " "},\n" ${file})

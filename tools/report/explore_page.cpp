@@ -6,10 +6,10 @@
 #include <map>
 
 #include "sim/scenario/scenario_reader.h"
+#include "tools/program/text.h"
 #include "tools/report/page.h"
 #include "tools/report/parts.h"
 #include "tools/report/replay_page.h"
-#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
@@ -105,8 +105,7 @@ void add_matrix(const GenerationExploration& generation, const std::vector<Shown
       rows.push_back({{"class", class_words(row)}, {"number", grouped(one.configurations)}, {"cells", cells}});
     }
   }
-  for (const auto& [refusal, classes] : classes_of)
-    refusals.push_back({{"classes", classes}, {"refusal", refusal}});
+  for (const auto& [refusal, classes] : classes_of) refusals.push_back({{"classes", classes}, {"refusal", refusal}});
   values["rows"] = std::move(rows);
   values["refused"] = refusals.empty() ? Json() : Json{{"list", std::move(refusals)}};
 }

@@ -27,9 +27,12 @@ std::string page_html(const Page& page) {
       "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
       assets::kStyleHash, assets::kScriptHash);
   nlohmann::ordered_json values = page.values;
-  values["page"] = {{"title", page.title},       {"header", page.header},
-                    {"policy", policy},          {"style", assets::kStyle},
-                    {"script", assets::kScript}, {"version", A2ASIM_VERSION},
+  values["page"] = {{"title", page.title},
+                    {"header", page.header},
+                    {"policy", policy},
+                    {"style", assets::kStyle},
+                    {"script", assets::kScript},
+                    {"version", A2ASIM_VERSION},
                     {"data", json_for_script(page.data)}};
   return rendered("page.mustache", values, page.body);
 }

@@ -1,6 +1,6 @@
 // One self-contained HTML page: no network, no other file, the same bytes for the same contents.
 //
-//   Page page{"a2asim plan", verdict_header("a2asim plan", Tone::neutral, "144 MiB a rank", ".."), "plan.mustache", {..}};
+//   Page page{"a2asim plan", verdict_header("a2asim plan", Tone::neutral, "144 MiB"), "plan.mustache", {..}};
 //   write_page(path, page_html(page));
 //
 // The templates, style and script are the files beside this one; the build embeds them (embed.cmake) and writes the

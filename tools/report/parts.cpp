@@ -63,7 +63,8 @@ Json finding_values(const CheckFinding& finding) {
 
 Json setting_values(int level, std::int64_t ranks, const std::optional<ModelShape>& shape) {
   Json out = {{"h", level}, {"ranks", ranks > 0 ? Json(ranks) : Json()}};
-  if (shape) out.update({{"top_k", shape->top_k}, {"experts", shape->num_experts}, {"each", shape->num_experts / ranks}});
+  if (shape)
+    out.update({{"top_k", shape->top_k}, {"experts", shape->num_experts}, {"each", shape->num_experts / ranks}});
   return out;
 }
 

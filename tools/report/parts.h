@@ -23,7 +23,8 @@ std::string phase_title(Phase phase);
 // sizes share it.
 nlohmann::ordered_json setting_values(int level, std::int64_t ranks, const std::optional<ModelShape>& shape);
 
-// The mark of a size: equal sizes share one, so that disagreeing ranks stand out by shape. `seen`: the sizes met so far.
+// The mark of a size: equal sizes share one, so that disagreeing ranks stand out by shape. `seen`: sizes met
+// so far.
 std::string mark_of(const std::string& size, std::vector<std::string>& seen);
 
 // finding.mustache: what, the batch that shows it with every rank's part, what it does, why, the fix.
@@ -32,7 +33,8 @@ nlohmann::ordered_json finding_values(const CheckFinding& finding);
 // topology.mustache: who is which rank.
 nlohmann::ordered_json topology_values(const Topology& topology);
 
-// bars.mustache: horizontal bars on one scale, each with its name and value in words, so that the picture is not needed.
+// bars.mustache: horizontal bars on one scale, each with its name and value in words, so that nobody needs
+// the picture.
 struct Bar {
   std::string name;
   double value = 0;

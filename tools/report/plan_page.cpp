@@ -6,10 +6,10 @@
 #include <iterator>
 
 #include "tools/plan/plan_formats.h"
+#include "tools/program/text.h"
 #include "tools/report/heat_map.h"
 #include "tools/report/page.h"
 #include "tools/report/parts.h"
-#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
@@ -81,8 +81,7 @@ void add_workspace(const PlanPoint& point, Json& values) {
   for (const PlanRegion& region : point.regions) {
     if (region.size_bytes * 200 >= point.capacity.workspace_bytes_per_rank)
       list.push_back(bar_of_bytes(region.name, region.size_bytes, region.name.starts_with("reserved")));
-    values["regions"].push_back(
-        {{"name", region.name}, {"offset", region.offset_bytes}, {"bytes", region.size_bytes}});
+    values["regions"].push_back({{"name", region.name}, {"offset", region.offset_bytes}, {"bytes", region.size_bytes}});
   }
   values["region_bars"] = bars("Regions from 0.5 % of it up", list);
 }
@@ -93,8 +92,7 @@ void add_traffic(const PlanPoint& point, Json& values) {
     for (const bool dispatch : {true, false}) {
       const PlanRouting& at = worst ? point.worst : point.expected;
       const PlanTraffic& traffic = dispatch ? at.dispatch : at.combine;
-      const std::string what =
-          fmt::format("{}, {}", dispatch ? "dispatch" : "combine", worst ? "worst" : "expected");
+      const std::string what = fmt::format("{}, {}", dispatch ? "dispatch" : "combine", worst ? "worst" : "expected");
       list.push_back(bar_of_bytes(what, std::max(traffic.sent_remote_bytes, traffic.received_remote_bytes), worst));
       values["traffic"].push_back({{"what", what},
                                    {"sent", bytes_in_words(traffic.sent_remote_bytes)},
@@ -218,8 +216,8 @@ Json sweep_pictures(const Plan& plan) {
 Json sweep_values(const Plan& plan) {
   std::vector<Bar> workspaces;
   for (std::size_t i = 0; i < plan.points.size(); i += plan.inputs.tokens.size())
-    workspaces.push_back(bar_of_bytes(fmt::format("ep {}", plan.points[i].ep_size),
-                                      plan.points[i].capacity.workspace_bytes_per_rank));
+    workspaces.push_back(
+        bar_of_bytes(fmt::format("ep {}", plan.points[i].ep_size), plan.points[i].capacity.workspace_bytes_per_rank));
   Json points = Json::array();
   for (std::size_t i = 0; i < std::min(plan.points.size(), kPointsInTable); ++i) {
     const PlanPoint& point = plan.points[i];

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "model/step/engine.h"
 #include "model/alltoall/workspace.h"
-#include "tools/report/parts.h"
+#include "model/step/engine.h"
 #include "tools/program/text.h"
+#include "tools/report/parts.h"
 
 namespace a2asim {
 namespace {
@@ -30,8 +30,9 @@ void add_rank_table(const ReplayedStep& step, Json& values) {
   const bool differ = !step.outcome.geometry.same_r && std::ranges::any_of(groups, [&](const RankGroup& group) {
     return group.cells[kColumnOfR] != groups[0].cells[kColumnOfR];
   });
-  values["caption"] = differ ? "What each rank knew, which way it went, and the R it chose: different marks, different R"
-                             : "What each rank knew, which way it went, and the R it chose";
+  values["caption"] = differ
+                          ? "What each rank knew, which way it went, and the R it chose: different marks, different R"
+                          : "What each rank knew, which way it went, and the R it chose";
   for (std::size_t i = 0; i < std::min(groups.size(), kGroups); ++i) {
     const std::vector<std::string>& cells = groups[i].cells;
     Json row = {{"ranks", ranges(groups[i].ranks)}, {"mark", differ ? mark_of(cells[kColumnOfR], seen) : ""}};
@@ -176,11 +177,12 @@ Json elided_words(const ReplayForPage& replay, std::size_t steps) {
   if (steps < run)
     out.push_back(fmt::format("Of {} steps this page shows {}; all count in the verdict and the sums.", run, steps));
   if (replay.buffers_left_out > 0)
-    out.push_back(fmt::format(
-        "{} buffers are not drawn. A page draws the first {} ranks with wrong rows of a layer, the first {} layers, of a "
-        "buffer {} sources by {} slots, and in all {}; wrong rows come first.",
-        replay.buffers_left_out, kRanksDrawn, kLayersDrawn, kSourcesDrawn, kSlotsDrawn,
-        bytes_in_words(kDrawingLimit_bytes)));
+    out.push_back(
+        fmt::format("{} buffers are not drawn. A page draws the first {} ranks with wrong rows of a layer, the first "
+                    "{} layers, of a "
+                    "buffer {} sources by {} slots, and in all {}; wrong rows come first.",
+                    replay.buffers_left_out, kRanksDrawn, kLayersDrawn, kSourcesDrawn, kSlotsDrawn,
+                    bytes_in_words(kDrawingLimit_bytes)));
   return out;
 }
 
@@ -191,9 +193,9 @@ void add_deployment(const ReplayForPage& replay, Json& values) {
   for (const auto& [key, value] : launch_env(replay.scenario)) env += (env.empty() ? "" : " ") + key + "=" + value;
   if (report.topology) values["topology"] = topology_values(*report.topology);
   values["generation"] = fmt::format("{} ({})", report.generation->name, report.generation->date);
-  values["model"] = fmt::format("{} experts, top_k {}, hidden_size {}, {}, {}", model.num_experts, model.top_k,
-                                model.hidden_size, counted(static_cast<std::size_t>(model.layers), "layer"),
-                                name_in(model_dtypes(), model.dtype));
+  values["model"] =
+      fmt::format("{} experts, top_k {}, hidden_size {}, {}, {}", model.num_experts, model.top_k, model.hidden_size,
+                  counted(static_cast<std::size_t>(model.layers), "layer"), name_in(model_dtypes(), model.dtype));
   values["launch"] = cut(launch_text(replay.scenario), 4000);
   values["environment"] = cut(env, 2000);
 }
@@ -212,8 +214,8 @@ Json sizes_values(const ReplayReport& report) {
     pictures.push_back(
         bars("Row slots that the experts ran over, all steps and layers",
              {{"filled with a token", static_cast<double>(traffic.rows_sent), std::to_string(traffic.rows_sent), false},
-              {"never filled: waste", wasted,
-               fmt::format("{} ({:.1f} %)", traffic.wasted_rows(), 100.0 * wasted / all), true}},
+              {"never filled: waste", wasted, fmt::format("{} ({:.1f} %)", traffic.wasted_rows(), 100.0 * wasted / all),
+               true}},
              all));
     pictures.push_back(bars("Bytes", {bar_of_bytes("moved", report.bytes_moved()),
                                       bar_of_bytes("reserved in vain", report.bytes_wasted(), true)}));
@@ -274,10 +276,7 @@ Json replay_article(const ReplayForPage& replay, const std::string& id, const Ar
   const ReplayReport& report = replay.report;
   const Finding* row = told_row(replay);
   const ToldReplay told{&replay.scenario, &report, replay.deployment.get(), !style.is_part, row};
-  Json out = {{"id", id},
-              {"h", style.level},
-              {"sub", style.level + 1},
-              {"story", story_values(told, style.level + 1)}};
+  Json out = {{"id", id}, {"h", style.level}, {"sub", style.level + 1}, {"story", story_values(told, style.level + 1)}};
   const std::vector<const ReplayedStep*> shown = steps_shown(report, style.steps);
   if (!shown.empty()) {
     Json titles = Json::array(), steps = Json::array();

@@ -6,9 +6,9 @@
 
 #include "model/check/check_explain.h"
 #include "model/check/finding_info.h"
+#include "tools/program/text.h"
 #include "tools/replay/replay_formats.h"
 #include "tools/report/parts.h"
-#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
@@ -146,8 +146,10 @@ Json groups_values(const ReplayedStep& step, const std::vector<RankGroup>& group
     const auto size = step.ranks[rank].runtime_max();
     const auto branch = step.ranks[rank].branch();
     const bool is_eager = decision.participates && !decision.replay;
-    const std::string way =
-        !decision.participates ? "absent" : decision.replay ? "bucket" : size.has_value() ? "eager" : "no_r";
+    const std::string way = !decision.participates ? "absent"
+                            : decision.replay      ? "bucket"
+                            : size.has_value()     ? "eager"
+                                                   : "no_r";
     out.push_back({{"ranks", rank_words(groups[i].ranks)},
                    {"work", work_words(step, rank)},
                    {"knowledge", knowledge_words(step, rank)},
@@ -227,8 +229,7 @@ Json where_a_row_went(const ReplayedStep& step, const Finding* found) {
   const RowEvidence& row = *found->row;
   const bool by_rows = row.payload == 0 && is_moved(row) && r_of(step, row.source) != r_of(step, found->rank);
   Json counts = Json::array();
-  for (const FindingKind kind :
-       {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn})
+  for (const FindingKind kind : {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn})
     if (count_of(step, kind) > 0)
       counts.push_back({{"count", count_of(step, kind)}, {"kind", name(kind)}, {"words", finding_info(kind).what}});
   return {{"words", by_rows                  ? moved_words(step, *found)
@@ -248,9 +249,10 @@ std::string wrong_outputs_words(const ReplayReport& report, const ReplayedStep& 
     kinds += fmt::format("{}{} {} finite and wrong, which no check for NaN finds: the model goes on in fluent nonsense",
                          kinds.empty() ? "" : ", ", wrong, wrong == 1 ? "is" : "are");
   const std::string layers =
-      report.layers > 1 ? fmt::format(" ({} in {} layers)",
-                                      counted(static_cast<std::size_t>(outputs / report.layers), "token"), report.layers)
-                        : "";
+      report.layers > 1
+          ? fmt::format(" ({} in {} layers)", counted(static_cast<std::size_t>(outputs / report.layers), "token"),
+                        report.layers)
+          : "";
   return fmt::format("Of the {} outputs of this step{} {} wrong: {}.", outputs, layers,
                      nan + wrong == 1 ? "1 is" : fmt::format("{} are", nan + wrong), kinds);
 }
@@ -385,8 +387,8 @@ Json story_values(const ToldReplay& told, int level) {
   } else if (!report.has_error()) {
     out["well"] = all_well(report);
   } else if (bad == report.steps.end()) {
-    out["plain"] = fmt::format("The first bad step, {}, is beyond the steps that were kept.",
-                               report.first_bad_step.value_or(0));
+    out["plain"] =
+        fmt::format("The first bad step, {}, is beyond the steps that were kept.", report.first_bad_step.value_or(0));
   } else {
     const auto bad_steps = std::ranges::count_if(report.steps, &ReplayedStep::is_bad);
     out["step"] = bad->outcome.step;

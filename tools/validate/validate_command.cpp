@@ -7,27 +7,12 @@
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/json_document.h"
+#include "tools/program/template.h"
 #include "tools/validate/validate.h"
 #include "tools/validate/validate_report.h"
 
 namespace a2asim {
 namespace {
-
-constexpr const char* kFooter =
-    R"(Each scenario runs on the simulator and, call by call beside it, on the device. With the guard off ranks that disagree
-do to each other what they do on hardware, and every byte must be what the simulator says; with the guard on they get
-an error that names two of them. What cannot be compared is counted as skipped, with the reason, never as passed.
-
-Started by torchrun, mpirun or srun, the processes share out the ranks and meet at MASTER_ADDR:MASTER_PORT (for
-mpirun and srun on one host 127.0.0.1:29500 if unset); each uses its share of the host's GPUs, and process 0 reports.
-
-Examples:
-  a2asim validate sim/scenarios/*.yaml
-  a2asim validate sim/scenarios/collapse.yaml --guard off --ranks-per-gpu 1
-  mpirun -n 2 a2asim validate sim/scenarios/*.yaml --peer-memory ipc
-  a2asim validate sim/scenarios/graph_buckets.yaml --sglang pr30450 --format json
-
-Exit codes: 0 nothing failed, 1 something differs, 2 there is no device, no CUDA backend, or the input cannot be used.)";
 
 struct Options {
   std::vector<std::string> files;
@@ -75,7 +60,8 @@ Result<std::vector<Scenario>> load_all(const std::vector<std::string>& files) {
   return all;
 }
 
-Result<int> run_validate(const Options& options, Io& io) {
+Result<int> run_validate(const Options& options, const CommandLine& line, Io& io) {
+  if (line.after_dashes) return fail(ErrorKind::bad_input, "validate takes no words after `--`");
   const auto format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
   const auto guard = parse_choice("--guard", options.guard, {"on", "off", "both"});
@@ -109,45 +95,30 @@ Result<int> run_validate(const Options& options, Io& io) {
 }
 
 void add_options(CLI::App& command, Options& options) {
-  command.add_option("files", options.files, "Scenario files, YAML or JSON")->type_name("FILE");
-  command.add_option("--device", options.device, "cuda")->type_name("DEVICE");
-  command.add_option("--guard", options.guard, "on, off or both: the geometry guard; default both")->type_name("WHEN");
-  command
-      .add_option(
-          "--ranks-per-gpu", options.ranks_per_gpu,
-          "Ranks of one launch; default an equal share for each GPU. With more launches than GPUs several share "
-          "one and meet by flags")
-      ->type_name("N");
-  command.add_option("--gpus", options.gpus, "Use the first so many GPUs; default all")->type_name("N");
-  command
-      .add_option("--peer-memory", options.peer_memory,
-                  "auto, nccl (windows), peer (access inside a process) or ipc (handles between processes): how GPUs "
-                  "reach each other; default auto, the first of the others that works")
-      ->type_name("WAY");
-  command
-      .add_option("--join-timeout-s", options.join_timeout_s,
-                  "How long to wait for the other processes of mpirun, torchrun or srun; default 30")
-      ->type_name("S");
-  command.add_option("--timeout-ms", options.timeout_ms, "How long ranks wait for one that is missing; default 300")
-      ->type_name("MS");
-  command.add_option("--sglang", options.sglang, "Run with this version's rules instead of the file's")
-      ->type_name("GEN");
-  command.add_option("--format", options.format, "text or json; default text")->type_name("FORMAT");
+  add_value(command, "files", options.files, "FILE", "Scenario files, YAML or JSON");
+  add_value(command, "--device", options.device, "DEVICE", "cuda");
+  add_value(command, "--guard", options.guard, "WHEN", "on, off or both: the geometry guard; default both");
+  add_value(command, "--ranks-per-gpu", options.ranks_per_gpu, "N",
+            "Ranks of one launch; default an equal share for each GPU. With more launches than GPUs several share one "
+            "and meet by flags");
+  add_value(command, "--gpus", options.gpus, "N", "Use the first so many GPUs; default all");
+  add_value(command, "--peer-memory", options.peer_memory, "WAY",
+            "auto, nccl (windows), peer (access inside a process) or ipc (handles between processes): how GPUs reach "
+            "each other; default auto, the first of the others that works");
+  add_value(command, "--join-timeout-s", options.join_timeout_s, "S",
+            "How long to wait for the other processes of mpirun, torchrun or srun; default 30");
+  add_value(command, "--timeout-ms", options.timeout_ms, "MS",
+            "How long ranks wait for one that is missing; default 300");
+  add_value(command, "--sglang", options.sglang, "GEN", "Run with this version's rules instead of the file's");
+  add_value(command, "--format", options.format, "FORMAT", "text or json; default text");
+  command.footer(help_text("validate.help"));
 }
 
 }  // namespace
 
 void add_validate(CLI::App& program, CommandLine& line) {
-  CLI::App* command = program.add_subcommand("validate", "Does a real device do what the simulator says?");
-  command->footer(kFooter);
-  auto options = std::make_shared<Options>();
-  add_options(*command, *options);
-  command->callback([options, &line] {
-    line.run = [options, &line](Io& io) -> Result<int> {
-      if (line.after_dashes) return fail(ErrorKind::bad_input, "validate takes no words after `--`");
-      return run_validate(*options, io);
-    };
-  });
+  add_command<Options>(program, line, "validate", "Does a real device do what the simulator says?", add_options,
+                       run_validate);
 }
 
 }  // namespace a2asim
