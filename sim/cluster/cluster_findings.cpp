@@ -87,7 +87,9 @@ class StepFindings {
   void disagreement() {
     A2ASIM_INVARIANT(outcome_.geometry.disagreeing_rank >= 0, "somebody disagrees");
     Finding found = make(FindingKind::geometry_disagreement, Severity::error, outcome_.geometry.disagreeing_rank);
-    found.peer = first_rank(outcome_.taking_part | outcome_.over_capacity);
+    // Of the ranks whose sizes were compared: those that then refuse the call are among them.
+    found.peer = first_rank(outcome_.taking_part | outcome_.over_capacity | outcome_.geometry.refuses_dispatch |
+                            outcome_.table_overflow);
     found.value = r_of(found.rank);
     found.limit = r_of(found.peer);
     if (outcome_.geometry.same_r) {

@@ -193,6 +193,26 @@ TEST_CASE("replay: what the other fixes changed") {
   CHECK(run("verify_over_cap", "pr29461").steps_run == 0);  // capture refuses
 }
 
+// One rank sends, and FlashInfer refuses its call: nobody is left in the all-to-all, and the peer that is named must be one.
+TEST_CASE("replay: a disagreement names a rank also where nobody is left") {
+  const Scenario scenario = parsed(
+      "name: t\nsglang: pr24850\nparallel: {tp_size: 6, dp_size: 6, moe_dense_tp_size: 1, enable_dp_attention: true, "
+      "enable_dp_lm_head: true, moe_a2a_backend: flashinfer, moe_runner_backend: flashinfer_cutlass, "
+      "chunked_prefill_size: 192, max_running_requests: 78, disable_cuda_graph: true, max_num_tokens: 4}\n"
+      "model: {num_experts: 24, top_k: 2, hidden_size: 1, layers: 2, dtype: bfloat16}\n"
+      "steps: [{mode: decode, tokens: [0, 5, 0, 0, 0, 0], graph: false}]\n"
+      "faults: [{step: 0, dead_rank: 1}, {step: 0, skip_rank: 2}, {max_num_tokens: {rank: 0, value: 512}}]\n");
+  for (const Fidelity fidelity : kFidelities) {
+    ReplayOptions options;
+    options.fidelity = fidelity;
+    const ReplayReport report = run(scenario, options);
+    for (const Finding& found : report.steps.at(0).findings) {
+      CHECK(found.rank < 6);
+      CHECK(found.peer < 6);
+    }
+  }
+}
+
 TEST_CASE("replay: a file's seed, or another one") {
   ReplayOptions options;
   options.fidelity = Fidelity::numeric;
