@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "model/launch/argparse.h"
 #include "model/base/words.h"
+#include "model/launch/argparse.h"
 #include "model/launch/environment.h"
 
 namespace a2asim {

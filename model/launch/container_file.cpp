@@ -107,8 +107,7 @@ class Containers {
       const std::string own = scalar_of(node, "name");
       add(node, own.empty() ? name : own);
       add_recipe(node);
-      for (const auto& item : node)
-        walk(item.second, item.first.IsScalar() ? item.first.Scalar() : name, depth + 1);
+      for (const auto& item : node) walk(item.second, item.first.IsScalar() ? item.first.Scalar() : name, depth + 1);
     }
     if (node.IsSequence())
       for (const YAML::Node& item : node) walk(item, name, depth + 1);
@@ -130,7 +129,8 @@ class Containers {
   void read_settings(const YAML::Node& value, Settings& settings, LaunchPiece& piece) {
     if (value.IsMap())
       for (const auto& item : value)
-        if (item.first.IsScalar() && item.second.IsScalar()) add_setting(settings, item.first.Scalar(), item.second.Scalar());
+        if (item.first.IsScalar() && item.second.IsScalar())
+          add_setting(settings, item.first.Scalar(), item.second.Scalar());
     if (!value.IsSequence()) return;
     for (const YAML::Node& item : value) {
       if (item.IsScalar()) {
@@ -144,8 +144,10 @@ class Containers {
 
   void read_reference(const YAML::Node& item, Settings& settings, LaunchPiece& piece) {
     const std::string name = scalar_of(item, "name");
-    if (item["value"] && item["value"].IsScalar()) add_setting(settings, name, filled(item["value"].Scalar(), settings, given_));
-    const YAML::Node from = item["valueFrom"] && item["valueFrom"].IsMap() ? item["valueFrom"]["configMapKeyRef"] : YAML::Node();
+    if (item["value"] && item["value"].IsScalar())
+      add_setting(settings, name, filled(item["value"].Scalar(), settings, given_));
+    const YAML::Node from =
+        item["valueFrom"] && item["valueFrom"].IsMap() ? item["valueFrom"]["configMapKeyRef"] : YAML::Node();
     const YAML::Node all = item["configMapRef"];
     for (const YAML::Node& reference : {from, all}) {
       if (!reference || !reference.IsMap()) continue;
@@ -182,7 +184,8 @@ class Containers {
     pieces_.push_back(std::move(piece));
   }
 
-  // sglang_config: {prefill: {tensor-parallel-size: 4, enable-dp-attention: true}, ..}, as srt-slurm keeps a deployment.
+  // sglang_config: {prefill: {tensor-parallel-size: 4, enable-dp-attention: true}, ..}, as srt-slurm keeps a
+  // deployment.
   void add_recipe(const YAML::Node& backend) {
     const YAML::Node roles = backend["sglang_config"];
     if (!roles || !roles.IsMap()) return;
@@ -223,8 +226,9 @@ bool looks_like_yaml(std::string_view text) {
 }
 
 bool may_be_yaml(std::string_view text) {
-  return std::ranges::any_of(std::initializer_list<std::string_view>{"command:", "args:", "entrypoint:", "sglang_config:"},
-                             [&](std::string_view key) { return text.find(key) != std::string_view::npos; });
+  return std::ranges::any_of(
+      std::initializer_list<std::string_view>{"command:", "args:", "entrypoint:", "sglang_config:"},
+      [&](std::string_view key) { return text.find(key) != std::string_view::npos; });
 }
 
 bool is_scenario(const YAML::Node& document) {

@@ -49,7 +49,8 @@ std::vector<Instruction> instructions_of(std::string_view text) {
     if (!continues) {
       const std::size_t blank = std::min(line.find_first_of(" \t"), line.size());
       Instruction one{std::string(line.substr(0, blank)), std::string(trimmed(line.substr(blank))), number};
-      std::ranges::transform(one.name, one.name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+      std::ranges::transform(one.name, one.name.begin(),
+                             [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
       out.push_back(std::move(one));
     } else {
       out.back().rest.append(" ").append(line);
@@ -88,9 +89,12 @@ std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text) {
     } else if (one.name == "ENV" || one.name == "ARG") {
       const std::size_t blank = one.rest.find_first_of(" \t");
       const bool old_form = one.name == "ENV" && assigned_name(one.rest).empty() && blank != std::string::npos;
-      if (old_form) settings += "export " + one.rest.substr(0, blank) + "=" + shell_quote(trimmed(one.rest.substr(blank))) + "\n";
-      else if (one.name == "ENV") settings += "export " + one.rest + "\n";
-      else if (!assigned_name(one.rest).empty()) settings += one.rest + "\n";
+      if (old_form)
+        settings += "export " + one.rest.substr(0, blank) + "=" + shell_quote(trimmed(one.rest.substr(blank))) + "\n";
+      else if (one.name == "ENV")
+        settings += "export " + one.rest + "\n";
+      else if (!assigned_name(one.rest).empty())
+        settings += one.rest + "\n";
     } else if (one.name == "ENTRYPOINT" || one.name == "CMD") {
       const auto words = exec_form(one.rest);
       if (one.name == "ENTRYPOINT") command.clear(), entry_is_shell = !words;
@@ -109,8 +113,9 @@ std::optional<LaunchPieces> pieces_of_markdown(std::string_view text) {
   bool any_fence = false, open = false, is_code = false;
   std::string_view fence;
   std::size_t indent = 0, number = 0;
-  static constexpr std::string_view kShells[] = {"",     "bash",          "sh",           "shell", "console",   "zsh", "terminal",
-                                                 "yaml", "shell-session", "bash-session", "yml",   "dockerfile"};
+  static constexpr std::string_view kShells[] = {"",    "bash",      "sh",   "shell",         "console",
+                                                 "zsh", "terminal",  "yaml", "shell-session", "bash-session",
+                                                 "yml", "dockerfile"};
   for (const std::string_view line : lines_of(text)) {
     ++number;
     const std::string_view inside = trimmed(line);
@@ -121,7 +126,8 @@ std::optional<LaunchPieces> pieces_of_markdown(std::string_view text) {
       indent = line.find_first_not_of(" \t");
       const std::string_view info = trimmed(inside.substr(std::min(inside.find_first_not_of(fence[0]), inside.size())));
       std::string language(info.substr(0, info.find_first_of(" {,")));
-      std::ranges::transform(language, language.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+      std::ranges::transform(language, language.begin(),
+                             [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
       is_code = std::ranges::find(kShells, language) != std::end(kShells);
       if (is_code) out.pieces.push_back({"", "", number + 1, true, {}});
     } else if (open && inside.starts_with(fence) && inside.find_first_not_of(fence[0]) == npos) {

@@ -13,9 +13,9 @@ namespace a2asim {
 // A piece of a file as shell text.
 struct LaunchPiece {
   std::string text;
-  std::string name;               // of the service, container or role; may be empty
-  std::size_t line = 1;           // of the file, where it begins
-  bool is_script = true;          // its lines are the file's; else all servers begin at `line`
+  std::string name;                 // of the service, container or role; may be empty
+  std::size_t line = 1;             // of the file, where it begins
+  bool is_script = true;            // its lines are the file's; else all servers begin at `line`
   std::vector<std::string> unread;  // see LaunchCommand::unread
 };
 

@@ -1,5 +1,5 @@
-// One option of a command line as a program registers it on its argparse.ArgumentParser. Data only: argparse.h knows what the
-// fields mean.
+// One option of a command line as a program registers it on its argparse.ArgumentParser. Data only: argparse.h knows
+// what the fields mean.
 #pragma once
 
 #include <cstdint>

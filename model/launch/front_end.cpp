@@ -33,9 +33,9 @@ bool is_shell(std::string_view word) { return is_one_of(basename_of(word), {"bas
 
 // Commands that run their words, or a text among them, somewhere else.
 bool is_carrier(std::string_view word) {
-  return is_one_of(basename_of(word),
-                   {"ssh", "eval", "tmux", "screen", "pdsh", "clush", "su", "runuser", "parallel", "srun", "sbatch",
-                    "kubectl", "docker", "podman", "nerdctl", "singularity", "apptainer", "enroot", "script", "xargs"});
+  return is_one_of(basename_of(word), {"ssh",     "eval",        "tmux",      "screen", "pdsh",    "clush",  "su",
+                                       "runuser", "parallel",    "srun",      "sbatch", "kubectl", "docker", "podman",
+                                       "nerdctl", "singularity", "apptainer", "enroot", "script",  "xargs"});
 }
 
 bool names_a_server(std::string_view word) {
@@ -73,11 +73,11 @@ std::optional<FoundServer> find_front_end(std::span<const ShellValue> words) {
 }
 
 bool starts_nothing(std::span<const ShellValue> words) {
-  return is_one_of(verb_of(words),
-                   {"echo",  "printf", "pkill", "pgrep", "killall", "kill", "grep",  "egrep", "fgrep",  "rg",     "ps",
-                    "awk",   "sed",    "cat",   "tee",   "logger",  "which", "type", "git",   "curl",   "wget",   "trap",
-                    "alias", "cd",     "ls",    "man",   "head",    "tail",  "cp",   "mv",    "rm",     "mkdir",  "touch",
-                    "chmod", "jq",     "sleep", "wait",  "pip",     "pip3",  "apt",  "apt-get", "lsof", "source", "."});
+  return is_one_of(verb_of(words), {"echo", "printf", "pkill", "pgrep", "killall", "kill",  "grep",   "egrep", "fgrep",
+                                    "rg",   "ps",     "awk",   "sed",   "cat",     "tee",   "logger", "which", "type",
+                                    "git",  "curl",   "wget",  "trap",  "alias",   "cd",    "ls",     "man",   "head",
+                                    "tail", "cp",     "mv",    "rm",    "mkdir",   "touch", "chmod",  "jq",    "sleep",
+                                    "wait", "pip",    "pip3",  "apt",   "apt-get", "lsof",  "source", "."});
 }
 
 std::optional<std::size_t> find_nested_text(std::span<const ShellValue> words) {
@@ -97,7 +97,8 @@ std::optional<std::size_t> find_nested_text(std::span<const ShellValue> words) {
 }
 
 bool runs_scripts(std::span<const ShellValue> words) {
-  return std::ranges::any_of(words, [](const ShellValue& word) { return is_shell(word.text) || is_carrier(word.text); });
+  return std::ranges::any_of(words,
+                             [](const ShellValue& word) { return is_shell(word.text) || is_carrier(word.text); });
 }
 
 }  // namespace a2asim

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/launch/environment.h"
 #include "model/base/note.h"
 #include "model/base/result.h"
+#include "model/launch/environment.h"
 
 namespace a2asim {
 
@@ -41,9 +41,10 @@ struct LaunchedServer {
   std::string condition;  // when it is started, where the outside decides: "ROLE=decode"; empty: always
 };
 
-// All servers that a text starts, in order; conditions that the text decides are decided. given: what surrounds the text,
-// for its variables. Errors, all bad_input and one line: no command, a command of another program, an unterminated quote,
-// something that is no text (NUL and other control bytes, invalid UTF-8), more than 1 MiB, more than 64 ways through.
+// All servers that a text starts, in order; conditions that the text decides are decided. given: what surrounds the
+// text, for its variables. Errors, all bad_input and one line: no command, a command of another program, an
+// unterminated quote, something that is no text (NUL and other control bytes, invalid UTF-8), more than 1 MiB, more
+// than 64 ways through.
 Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const Environment& given = {});
 
 // The first of several, with a note that there are more.

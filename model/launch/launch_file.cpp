@@ -21,8 +21,9 @@ Result<std::vector<LaunchedServer>> find_in_pieces(const LaunchPieces& found, co
     auto own = nested_kinds ? find_servers_in_file(piece.text, given) : find_servers(piece.text, given);
     if (!own && (starts_none(own.error()) || own.error().message.starts_with("no command"))) continue;
     if (!own)
-      return fail(ErrorKind::bad_input, fmt::format("{}from line {} on: {}", piece.name.empty() ? "" : piece.name + ", ",
-                                                    piece.line, own.error().message));
+      return fail(ErrorKind::bad_input,
+                  fmt::format("{}from line {} on: {}", piece.name.empty() ? "" : piece.name + ", ", piece.line,
+                              own.error().message));
     for (LaunchedServer& server : *own) {
       server.line = piece.is_script ? server.line + piece.line - 1 : piece.line;
       if (server.name.empty()) server.name = piece.name;

@@ -18,7 +18,7 @@ struct OtherEngine {
   std::string_view words, name;
 };
 constexpr OtherEngine kOtherEngines[] = {
-    {"vllm serve", "vLLM"},           {"vllm.entrypoints", "vLLM"},         {"dynamo.vllm", "vLLM"},
+    {"vllm serve", "vLLM"},           {"vllm.entrypoints", "vLLM"},      {"dynamo.vllm", "vLLM"},
     {"trtllm-serve", "TensorRT-LLM"}, {"trtllm-llmapi", "TensorRT-LLM"}, {"dynamo.trtllm", "TensorRT-LLM"},
 };
 

@@ -17,8 +17,8 @@ namespace {
 constexpr int kMostWays = 64;
 constexpr std::size_t kMostServers = 256;
 constexpr std::size_t kMostWords = 20000;
-constexpr int kMostNested = 8;           // texts inside each other
-constexpr int kMostNestedTexts = 64;     // in one run
+constexpr int kMostNested = 8;        // texts inside each other
+constexpr int kMostNestedTexts = 64;  // in one run
 
 // `sglang serve MODEL ..` names the model without a flag, and --model-type is the serve command's own.
 std::vector<std::string> serve_arguments(std::span<const std::string> words) {
@@ -112,7 +112,8 @@ class Run {
     });
     if (!done) return done;
     if (error) return tl::unexpected<Error>(std::move(*error));
-    if (auto note = lost.note(text); note && !servers_.empty()) servers_.back().command.notes.push_back(std::move(*note));
+    if (auto note = lost.note(text); note && !servers_.empty())
+      servers_.back().command.notes.push_back(std::move(*note));
     note_defaults(variables);
     return {};
   }
@@ -141,7 +142,8 @@ class Run {
     if (const auto nested = find_nested_text(before)) {
       add_prefix(before.first(*nested), variables);
       const std::size_t servers = servers_.size();
-      if (auto ok = inner(inner_text(before[*nested].text), std::move(variables), words.subspan(std::min(*nested + 2, words.size())));
+      if (auto ok = inner(inner_text(before[*nested].text), std::move(variables),
+                          words.subspan(std::min(*nested + 2, words.size())));
           !ok)
         return ok;
       if (!found || servers_.size() > servers) return {};
@@ -198,16 +200,17 @@ class Run {
       if (variables.exported.contains(name)) {
         command.env.set(name, value.text);
         if (name.starts_with("SGLANG_") && value.text.find_first_of("$`") != std::string::npos)
-          command.notes.push_back({fmt::format("{}={} is not set in the command: what SGLang takes without it counts",
-                                               name, value.text),
-                                   true});
+          command.notes.push_back(
+              {fmt::format("{}={} is not set in the command: what SGLang takes without it counts", name, value.text),
+               true});
       } else if (name.starts_with("SGLANG_")) {
         command.notes.push_back({fmt::format("{} is set without export: the server does not see it", name)});
       }
     }
     std::vector<std::string> argv;
     for (const ShellValue& word : std::span(start.words).subspan(found.arguments)) {
-      const bool is_value = !argv.empty() && argv.back().starts_with("--") && argv.back().find('=') == std::string::npos;
+      const bool is_value =
+          !argv.empty() && argv.back().starts_with("--") && argv.back().find('=') == std::string::npos;
       // What stands alone may be any number of options: it is no word of the command.
       if (word.is_open && !is_value && !word.text.starts_with('-'))
         command.unread.push_back(fmt::format("{} in line {}", word.text, server.line));
@@ -233,8 +236,8 @@ class Run {
   std::size_t line_ = 1;  // of the text, where the outermost command begins
 };
 
-// Servers of all ways, each once, with the decisions that all its ways share. Ways that start nothing do not count: they
-// end with a usage text.
+// Servers of all ways, each once, with the decisions that all its ways share. Ways that start nothing do not count:
+// they end with a usage text.
 class Ways {
  public:
   void add(std::vector<LaunchedServer> servers, const std::vector<std::string>& labels) {
@@ -248,7 +251,8 @@ class Ways {
         entries_.push_back({std::move(server), labels, 1, ways_});
         continue;
       }
-      std::erase_if(same->labels, [&](const std::string& label) { return std::ranges::find(labels, label) == labels.end(); });
+      std::erase_if(same->labels,
+                    [&](const std::string& label) { return std::ranges::find(labels, label) == labels.end(); });
       ++same->ways;
       same->last_way = ways_;
     }
@@ -298,15 +302,17 @@ Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const En
   int left = kMostWays;
   do {
     if (--left < 0)
-      return fail(ErrorKind::bad_input,
-                  fmt::format("the text has more than {} ways through that only the outside decides, such as {}: set the "
-                              "variables with --env, or give the command that it starts",
-                              kMostWays, fmt::join(choices.labels(), ", ")));
+      return fail(
+          ErrorKind::bad_input,
+          fmt::format("the text has more than {} ways through that only the outside decides, such as {}: set the "
+                      "variables with --env, or give the command that it starts",
+                      kMostWays, fmt::join(choices.labels(), ", ")));
     Run run(choices);
     if (auto done = run.text(text, variables); !done) return tl::unexpected(done.error());
     ways.add(std::move(run).servers(), choices.labels());
     if (ways.size() > kMostServers)
-      return fail(ErrorKind::bad_input, fmt::format("the text starts more than {} servers: give them apart", kMostServers));
+      return fail(ErrorKind::bad_input,
+                  fmt::format("the text starts more than {} servers: give them apart", kMostServers));
   } while (choices.next());
   return require_servers(std::move(ways).take(), text);
 }

@@ -132,8 +132,10 @@ class Evaluator {
     const bool octal = !hex && word.size() > 1 && word.front() == '0';
     const std::string_view digits = word.substr(hex ? 2 : 0);
     std::int64_t number = 0;
-    const auto [last, failed] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), number, hex ? 16 : octal ? 8 : 10);
+    const auto [last, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), number,
+                                                hex     ? 16
+                                                : octal ? 8
+                                                        : 10);
     if (failed != std::errc{} || last != digits.data() + digits.size()) error_ = "holds no number that bash reads";
     return number;
   }

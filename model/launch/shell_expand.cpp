@@ -17,9 +17,7 @@ constexpr int kMostNested = 60;
 constexpr std::size_t npos = std::string_view::npos;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
-bool is_digits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == npos;
-}
+bool is_digits(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == npos; }
 
 std::optional<std::int64_t> to_number(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t");
@@ -64,7 +62,8 @@ std::string cut(std::string_view text, std::string_view pattern, bool front, boo
   for (std::size_t i = 0; i <= text.size(); ++i) {
     const std::size_t size = longest ? text.size() - i : i;  // of what is cut away
     const std::string_view away = front ? text.substr(0, size) : text.substr(text.size() - size);
-    if (matches_pattern(away, pattern)) return std::string(front ? text.substr(size) : text.substr(0, text.size() - size));
+    if (matches_pattern(away, pattern))
+      return std::string(front ? text.substr(size) : text.substr(0, text.size() - size));
   }
   return std::string(text);
 }
@@ -306,8 +305,10 @@ void ShellExpander::list(const std::vector<ShellValue>& items, bool star, bool q
     expanded_bytes_ += items[i].text.size() + 1;
     if (expanded_bytes_ > kMostExpandedBytes)
       return fail_with("the variables of the command expand to more than 1 MiB: write it out");
-    if (i > 0 && ((quoted && star) || !out.splits)) out.add(" ");
-    else if (i > 0) out.end_word();
+    if (i > 0 && ((quoted && star) || !out.splits))
+      out.add(" ");
+    else if (i > 0)
+      out.end_word();
     if (items[i].is_open) {
       out.add_open(items[i].text);
     } else if (quoted || !out.splits) {
@@ -344,7 +345,8 @@ void ShellExpander::parameter(std::string_view inside, std::string_view source, 
     if (operation.starts_with(':')) {  // ${A[@]:1}, ${@:2:3}
       const std::size_t second = operation.find(':', 1);
       auto from = arithmetic(operation.substr(1, second == npos ? npos : second - 1));
-      const auto count = second == npos ? std::optional<std::int64_t>(INT64_MAX) : arithmetic(operation.substr(second + 1));
+      const auto count =
+          second == npos ? std::optional<std::int64_t>(INT64_MAX) : arithmetic(operation.substr(second + 1));
       if (!from || !count || *from < 0 || *count < 0) return out.add_open(source);
       if (read->name == "@" || read->name == "*") *from = std::max<std::int64_t>(*from - 1, 0);
       const auto begin = std::min<std::size_t>(static_cast<std::size_t>(*from), items->size());
@@ -360,7 +362,8 @@ void ShellExpander::parameter(std::string_view inside, std::string_view source, 
   const bool counts_as_set = value && (value->is_open || !colon || !value->text.empty());
   if (tests && kind == '+') return counts_as_set ? expand(alternative, quoted, out) : void();
   if (tests && (kind == '-' || kind == '=') && !counts_as_set) {
-    const ShellValue fallback = word(quoted ? std::string("\"").append(alternative).append("\"") : std::string(alternative));
+    const ShellValue fallback =
+        word(quoted ? std::string("\"").append(alternative).append("\"") : std::string(alternative));
     if (!value) variables_.defaults.emplace(read->name, fallback.text);
     if (kind == '=') variables_.set(std::string(read->name), fallback);
     return list({fallback}, false, quoted, out);
@@ -395,7 +398,8 @@ ShellValue ShellExpander::transform(ShellValue value, std::string_view operation
   const auto count = second == npos ? std::optional(size) : arithmetic(operation.substr(second + 1));
   if (!from || !count) return open;
   const std::int64_t begin = std::clamp<std::int64_t>(*from < 0 ? *from + size : *from, 0, size);
-  const std::int64_t end = std::clamp<std::int64_t>(*count < 0 ? size + *count : begin + std::min(*count, size), begin, size);
+  const std::int64_t end =
+      std::clamp<std::int64_t>(*count < 0 ? size + *count : begin + std::min(*count, size), begin, size);
   return {value.text.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin))};
 }
 

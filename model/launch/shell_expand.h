@@ -71,8 +71,8 @@ class ShellExpander {
 // Whether a text fits a pattern with *, ? and [..], as `case` and ${V%..} compare.
 bool matches_pattern(std::string_view text, std::string_view pattern);
 
-// C arithmetic on 64-bit numbers as $(( )) has it: + - * / % ** << >> < <= > >= == != & ^ | && || ! ~ ?: and parentheses.
-// value_of gives a variable's number, nothing where it is open. Errors: bad_input.
+// C arithmetic on 64-bit numbers as $(( )) has it: + - * / % ** << >> < <= > >= == != & ^ | && || ! ~ ?: and
+// parentheses. value_of gives a variable's number, nothing where it is open. Errors: bad_input.
 struct ArithmeticResult {
   std::optional<std::int64_t> value;  // nothing: it depends on the outside
   std::optional<std::string> error;

@@ -127,9 +127,9 @@ void ShellLexer::advance() {
     ShellToken token;
   };
   static constexpr Operator kOperators[] = {
-      {"\n", ShellToken::newline}, {"&&", ShellToken::and_}, {"||", ShellToken::or_},         {";;", ShellToken::double_semicolon},
-      {"|&", ShellToken::pipe},    {"|", ShellToken::pipe},  {";", ShellToken::semicolon},    {"(", ShellToken::open},
-      {")", ShellToken::close},
+      {"\n", ShellToken::newline},          {"&&", ShellToken::and_}, {"||", ShellToken::or_},
+      {";;", ShellToken::double_semicolon}, {"|&", ShellToken::pipe}, {"|", ShellToken::pipe},
+      {";", ShellToken::semicolon},         {"(", ShellToken::open},  {")", ShellToken::close},
   };
   if (two != "&>" && text_[pos_] == '&' && two != "&&") return take(ShellToken::background, 1);
   for (const Operator& one : kOperators)
@@ -180,10 +180,14 @@ void ShellLexer::read_word() {
 
 std::string_view ShellLexer::name_of(std::size_t at) const {
   switch (text_[at]) {
-    case '\'': return "quote '";
-    case '"': return "quote \"";
-    case '`': return "backquote";
-    default: return text_[at + 1] == '(' ? "substitution $(" : "expansion ${";
+    case '\'':
+      return "quote '";
+    case '"':
+      return "quote \"";
+    case '`':
+      return "backquote";
+    default:
+      return text_[at + 1] == '(' ? "substitution $(" : "expansion ${";
   }
 }
 

@@ -15,7 +15,17 @@
 namespace a2asim {
 
 enum class ShellToken : std::uint8_t {
-  end, word, newline, semicolon, double_semicolon, background, pipe, and_, or_, open, close
+  end,
+  word,
+  newline,
+  semicolon,
+  double_semicolon,
+  background,
+  pipe,
+  and_,
+  or_,
+  open,
+  close
 };
 
 class ShellLexer {
@@ -30,8 +40,8 @@ class ShellLexer {
   bool begins_with(std::string_view text) const { return text_.substr(begin_).starts_with(text); }
   bool next_is(char c) const { return pos_ < text_.size() && text_[pos_] == c; }
   bool at_word(std::initializer_list<std::string_view> words) const;
-  bool at_redirect() const;         // behind the word, which is then the number of a file
-  bool at_function_head() const;    // `name (` and `)`: the word is a function's name
+  bool at_redirect() const;       // behind the word, which is then the number of a file
+  bool at_function_head() const;  // `name (` and `)`: the word is a function's name
   std::size_t line_at(std::size_t where);
 
   void advance();

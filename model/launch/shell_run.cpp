@@ -1,5 +1,3 @@
-#include "model/launch/shell_runner.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,12 +8,14 @@
 #include <set>
 #include <utility>
 
+#include "model/launch/shell_runner.h"
+
 namespace a2asim {
 namespace {
 
 using enum ShellStatus;
 
-constexpr int kMostSteps = 20000;      // commands of one run, loops and calls included
+constexpr int kMostSteps = 20000;  // commands of one run, loops and calls included
 
 ShellStatus known(bool holds) { return holds ? success : failure; }
 
@@ -28,8 +28,10 @@ std::string headline(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ';';
-    if (!blank) out += c;
-    else if (!out.empty() && out.back() != ' ') out += ' ';
+    if (!blank)
+      out += c;
+    else if (!out.empty() && out.back() != ' ')
+      out += ' ';
     if (out.size() > 72) return out + "..";
   }
   while (out.ends_with(' ')) out.pop_back();
@@ -40,8 +42,9 @@ std::string headline(std::string_view text) {
 bool matters(const ShellNode& node) {
   if (node.kind == ShellKind::array) return true;
   if (node.kind == ShellKind::simple && !node.words.empty())
-    return !is_one_of(node.words.front(), {"echo", "exit", "true", ":", "printf", "return", "sleep", "mkdir", "cd", "kill",
-                                           "wait", "break", "continue", "die", "rm", "pip", "pip3", "apt-get", "false"});
+    return !is_one_of(node.words.front(),
+                      {"echo", "exit", "true", ":", "printf", "return", "sleep", "mkdir", "cd", "kill", "wait", "break",
+                       "continue", "die", "rm", "pip", "pip3", "apt-get", "false"});
   return std::ranges::any_of(node.children, matters);
 }
 
@@ -71,20 +74,35 @@ ShellStatus ShellRunner::run_node(const ShellNode& node) {
   if (stopped()) return open;
   switch (node.kind) {
     case ShellKind::list:
-    case ShellKind::group: return run_list(node);
-    case ShellKind::subshell: return run_apart(node);
-    case ShellKind::pipeline: return run_pipeline(node);
-    case ShellKind::and_or: return run_and_or(node);
-    case ShellKind::simple: return run_simple(node);
-    case ShellKind::array: return run_array(node);
-    case ShellKind::test: return run_test(node.words, true);
-    case ShellKind::arithmetic: return run_arithmetic(node.text);
-    case ShellKind::if_: return run_if(node);
-    case ShellKind::loop: return run_loop(node);
-    case ShellKind::for_: return run_for(node);
-    case ShellKind::c_for: return run_c_for(node);
-    case ShellKind::case_: return run_case(node);
-    case ShellKind::function: functions_.insert_or_assign(node.text, &node.children.front()); return success;
+    case ShellKind::group:
+      return run_list(node);
+    case ShellKind::subshell:
+      return run_apart(node);
+    case ShellKind::pipeline:
+      return run_pipeline(node);
+    case ShellKind::and_or:
+      return run_and_or(node);
+    case ShellKind::simple:
+      return run_simple(node);
+    case ShellKind::array:
+      return run_array(node);
+    case ShellKind::test:
+      return run_test(node.words, true);
+    case ShellKind::arithmetic:
+      return run_arithmetic(node.text);
+    case ShellKind::if_:
+      return run_if(node);
+    case ShellKind::loop:
+      return run_loop(node);
+    case ShellKind::for_:
+      return run_for(node);
+    case ShellKind::c_for:
+      return run_c_for(node);
+    case ShellKind::case_:
+      return run_case(node);
+    case ShellKind::function:
+      functions_.insert_or_assign(node.text, &node.children.front());
+      return success;
   }
   return open;
 }
@@ -202,8 +220,8 @@ ShellStatus ShellRunner::run_loop(const ShellNode& node) {
     ShellStatus status = run_condition(node.children[0]);
     if (status != open && node.flag) status = known(status == failure);
     if (status == failure) break;
-    if (status == open && (condition.find("$#") != std::string::npos ||
-                           condition.find("$1") != std::string::npos || condition.starts_with("getopts")))
+    if (status == open && (condition.find("$#") != std::string::npos || condition.find("$1") != std::string::npos ||
+                           condition.starts_with("getopts")))
       break;
     const auto before = variables_.values;
     run_list(node.children[1]);
@@ -253,8 +271,10 @@ std::vector<std::string> ShellRunner::brace_range(const std::string& raw) {
 ShellStatus ShellRunner::run_c_for(const ShellNode& node) {
   std::vector<std::string> parts(1);
   for (const char c : node.text) {
-    if (c == ';') parts.emplace_back();
-    else parts.back().push_back(c);
+    if (c == ';')
+      parts.emplace_back();
+    else
+      parts.back().push_back(c);
   }
   parts.resize(3);
   run_arithmetic(parts[0]);

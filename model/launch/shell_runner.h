@@ -70,7 +70,7 @@ class ShellRunner {
   std::map<std::string, const ShellNode*, std::less<>> functions_;
   std::vector<std::map<std::string, std::optional<ShellValue>>> locals_;
   std::set<std::pair<std::string, std::string>> differs_;  // decided: this variable is not that
-  ShellTest last_test_;  // of the command that ran last
+  ShellTest last_test_;                                    // of the command that ran last
   int steps_ = 0, calls_ = 0, in_condition_ = 0;
   int breaks_ = 0;
   bool continues_ = false, leaves_ = false, returns_ = false;

@@ -212,8 +212,8 @@ ShellStatus ShellRunner::shift(const std::vector<ShellValue>& words) {
   if (!variables_.arguments) return success;
   std::vector<ShellValue>& arguments = *variables_.arguments;
   const bool two = words.size() > 1 && words[1].text == "2";
-  arguments.erase(arguments.begin(),
-                  arguments.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(two ? 2 : 1, arguments.size())));
+  arguments.erase(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(
+                                                             std::min<std::size_t>(two ? 2 : 1, arguments.size())));
   return success;
 }
 

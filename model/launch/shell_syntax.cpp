@@ -51,7 +51,7 @@ class Parser {
   // A fragment of a script may hold the end of something that begins outside.
   void skip_stray() {
     lex_.notes.push_back({fmt::format("line {}: '{}' closes nothing: passed over", line(),
-                                       at(Token::word) ? word() : std::string(lex_.token_text()))});
+                                      at(Token::word) ? word() : std::string(lex_.token_text()))});
     advance();
   }
 
@@ -73,8 +73,8 @@ class Parser {
     ShellNode node;
     node.line = line();
     if (++depth_ > kMostNested) {
-      lex_.refuse(fmt::format("line {} of the command: commands nest deeper than {}: write them flat", line(),
-                              kMostNested));
+      lex_.refuse(
+          fmt::format("line {} of the command: commands nest deeper than {}: write them flat", line(), kMostNested));
     }
     list_into(node);
     --depth_;

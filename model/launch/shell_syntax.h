@@ -4,8 +4,8 @@
 //     auto script = parse_shell(text);
 //     for (const ShellNode& command : script->root.children) ..
 //
-// Errors: bad_input for a quote, a substitution, a here-document or a compound command without an end, and for text that
-// nests deeper than any script does.
+// Errors: bad_input for a quote, a substitution, a here-document or a compound command without an end, and for text
+// that nests deeper than any script does.
 #pragma once
 
 #include <cstddef>

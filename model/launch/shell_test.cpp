@@ -19,7 +19,8 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> li
 std::optional<std::int64_t> number(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return failed == std::errc{} && end == text.data() + text.size() && !text.empty() ? std::optional(value) : std::nullopt;
+  return failed == std::errc{} && end == text.data() + text.size() && !text.empty() ? std::optional(value)
+                                                                                    : std::nullopt;
 }
 
 class Test {
@@ -93,7 +94,8 @@ class Test {
   }
 
   static bool is_binary(std::string_view word) {
-    return is_one_of(word, {"=", "==", "!=", "=~", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"});
+    return is_one_of(word,
+                     {"=", "==", "!=", "=~", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"});
   }
 
   ShellTest nonempty(const std::string& raw, bool negated) {

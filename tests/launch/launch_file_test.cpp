@@ -81,7 +81,8 @@ TEST_CASE("yaml: what is none is shell text") {
 
 TEST_CASE("file: every server, with its name and line") {
   const auto servers = find_servers_in_file(
-      "services:\n  prefill:\n    image: i\n    command: sglang serve --tp 4\n  decode:\n    command: [sglang, serve, --tp, '8']\n");
+      "services:\n  prefill:\n    image: i\n    command: sglang serve --tp 4\n  decode:\n    command: [sglang, serve, "
+      "--tp, '8']\n");
   REQUIRE(servers);
   REQUIRE(servers->size() == 2);
   CHECK((*servers)[0].name == "prefill");
@@ -93,9 +94,10 @@ TEST_CASE("file: every server, with its name and line") {
 
 TEST_CASE("file: $(NAME), ConfigMaps, and one that is not there") {
   const std::string map = "kind: ConfigMap\nmetadata: {name: c}\ndata: {TP: '4', DP: '2'}\n---\n";
-  const std::string pod = "kind: Pod\nspec:\n  containers:\n  - name: s\n    envFrom: [{configMapRef: {name: c}}]\n"
-                          "    env: [{name: EP, valueFrom: {configMapKeyRef: {name: c, key: TP}}}]\n"
-                          "    command: [sglang, serve, --tp, $(TP), --dp, $(DP), --ep, $(EP), --x, $(X)]\n";
+  const std::string pod =
+      "kind: Pod\nspec:\n  containers:\n  - name: s\n    envFrom: [{configMapRef: {name: c}}]\n"
+      "    env: [{name: EP, valueFrom: {configMapKeyRef: {name: c, key: TP}}}]\n"
+      "    command: [sglang, serve, --tp, $(TP), --dp, $(DP), --ep, $(EP), --x, $(X)]\n";
   CHECK(read(map + pod).argv == Words{"--tp", "4", "--dp", "2", "--ep", "4", "--x", "$(X)"});
   CHECK(read(pod).unread.size() == 2);
   Environment given;
@@ -104,8 +106,10 @@ TEST_CASE("file: $(NAME), ConfigMaps, and one that is not there") {
 }
 
 TEST_CASE("file: Dockerfiles") {
-  CHECK(read("FROM i\nENV A=1\nCMD [\"python3\", \"-m\", \"sglang.launch_server\", \"--tp\", \"8\"]\n").env.get("A") == "1");
-  CHECK(read("# x\nARG V=1\nFROM i:$V\nENTRYPOINT [\"sglang\", \"serve\"]\nCMD [\"--tp\", \"8\"]").argv == Words{"--tp", "8"});
+  CHECK(read("FROM i\nENV A=1\nCMD [\"python3\", \"-m\", \"sglang.launch_server\", \"--tp\", \"8\"]\n").env.get("A") ==
+        "1");
+  CHECK(read("# x\nARG V=1\nFROM i:$V\nENTRYPOINT [\"sglang\", \"serve\"]\nCMD [\"--tp\", \"8\"]").argv ==
+        Words{"--tp", "8"});
   CHECK(read("FROM i\nENV TP 8\nCMD sglang serve \\\n  --tp $TP\n").argv == Words{"--tp", "8"});
   CHECK(read("FROM i\nCMD [\"x\"]\nENTRYPOINT sglang serve --tp 8\nRUN echo y").argv == Words{"--tp", "8"});
   CHECK_FALSE(find_servers_in_file("FROM i\nCMD [\"x\"]\n"));
@@ -113,7 +117,8 @@ TEST_CASE("file: Dockerfiles") {
 
 TEST_CASE("file: Markdown fences") {
   const auto servers = find_servers_in_file(
-      "Don't.\n\n```bash\n$ sglang serve --tp 4\n```\n```python\nsglang serve\n```\n- x\n  ```\n  sglang serve --tp 8 \\\n    --dp 2\n  ```\n"
+      "Don't.\n\n```bash\n$ sglang serve --tp 4\n```\n```python\nsglang serve\n```\n- x\n  ```\n  sglang serve --tp 8 "
+      "\\\n    --dp 2\n  ```\n"
       "```yaml\ncommand: sglang serve --tp 2\n```\n");
   REQUIRE(servers);
   REQUIRE(servers->size() == 3);

@@ -1,5 +1,5 @@
-// Shell texts read on paper, against bash itself: a function `python3` in front of each script prints the words that the
-// server would get.
+// Shell texts read on paper, against bash itself: a function `python3` in front of each script prints the words that
+// the server would get.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -71,7 +71,8 @@ TEST_CASE("shell: what the text decides is decided as bash does") {
            "M=7\nif (( M > 6 )); then X=big; else X=small; fi\n" + s + "$X",
            "case decode in prefill) X=1;; dec*) X=2;; *) X=3;; esac\n" + s + "$X",
            "R=p\ncase \"$R\" in\n  (d|e) " + s + "1 ;;\n  p)\n    " + s + "2\n    ;;\nesac",
-           "X=8192\n" + s + "--c $((4 * X)) $(( (1+2)*3 % 5 )) $((X/3)) $((2**10)) $((X>>2)) $((5>3?7:9)) $((-7/2)) $((~5))",
+           "X=8192\n" + s +
+               "--c $((4 * X)) $(( (1+2)*3 % 5 )) $((X/3)) $((2**10)) $((X>>2)) $((5>3?7:9)) $((-7/2)) $((~5))",
            "TP=$(( 4 ))\n" + s + "--tp $TP",
            "A=(a b c)\n" + s + "${A[0]} ${A[-1]} ${#A[@]} \"${A[@]:1}\" \"${A[@]:0:2}\" ${A[1+1]}",
            "A=()\nfor i in 0 1 2; do A[$i]=\"h$i:5000\"; done\n" + s + "${A[1]} \"${A[*]}\"",
@@ -155,7 +156,8 @@ TEST_CASE("shell: where the outside decides, every way is looked at and named") 
   CHECK(conditions("cd /x && exec " + s + "1") == Lines{": 1"});
   CHECK(conditions("if [[ -z $N ]]; then N=2; fi\n" + s + "--n $N") == Lines{"N=: --n 2", "N!=: --n $N"});
   std::string many;
-  for (int i = 0; i < 8; ++i) many += "if [ $V" + std::to_string(i) + " = 1 ]; then X=$X" + std::to_string(i) + "; fi\n";
+  for (int i = 0; i < 8; ++i)
+    many += "if [ $V" + std::to_string(i) + " = 1 ]; then X=$X" + std::to_string(i) + "; fi\n";
   const auto refused = find_servers(many + s + "--x $X");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("more than 64 ways") != std::string::npos);
@@ -191,7 +193,8 @@ TEST_CASE("shell: texts without bound end") {
   for (const std::string& text :
        {deep, quotes, arithmetic, std::string("f() { f; f; }\nf\n"), "while true; do X=$((X+1)); done\n" + kServer,
         "for ((;;)); do X=x$X; done\n" + kServer, "X=1\nwhile true; do X=$X$X; done\n" + kServer,
-        "f() " + std::string(100000, '('), "A[99999999]=1\n" + kServer + "$((1/0))", kServer + "$((2**2**2**2**2**2))"}) {
+        "f() " + std::string(100000, '('), "A[99999999]=1\n" + kServer + "$((1/0))",
+        kServer + "$((2**2**2**2**2**2))"}) {
     CAPTURE(text.substr(0, 60));
     if (const auto servers = find_servers(text); !servers)
       CHECK(servers.error().message.find('\n') == std::string::npos);

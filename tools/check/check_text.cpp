@@ -241,13 +241,15 @@ std::string check_as_text(std::span<const CheckedServer> servers, const TextStyl
     std::string head = server.name;
     if (server.line > 0 && servers.size() > 1) head += fmt::format("{}line {}", head.empty() ? "" : ", ", server.line);
     if (!server.condition.empty()) head += fmt::format("{}if {}", head.empty() ? "" : ", ", server.condition);
-    if (servers.size() > 1 || !server.condition.empty()) out += painted(fmt::format("== {}\n", head), "1", style.colour);
+    if (servers.size() > 1 || !server.condition.empty())
+      out += painted(fmt::format("== {}\n", head), "1", style.colour);
     out += check_as_text(server.report, style);
     if (servers.size() > 1) out += "\n";
   }
   if (servers.size() == 1) return out;
   std::string list;
-  for (const auto& [verdict, count] : counts) list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, name(verdict));
+  for (const auto& [verdict, count] : counts)
+    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, name(verdict));
   return out + fmt::format("{} servers: {}\n", servers.size(), list);
 }
 
