@@ -316,10 +316,10 @@ std::string missing_ranks_are_named(const Scenario& world, Trial&) {
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     const bool last = i + 1 == rounds.size();
     const std::int64_t runtime_max = largest_count(rounds[i]);
-    waiting.sim->set_absent(last ? std::uint64_t{1} << gone : 0);
-    masked.sim->set_absent(last ? std::uint64_t{1} << gone : 0);
+    waiting.sim->set_absent(last ? RankMask::of(gone) : RankMask{});
+    masked.sim->set_absent(last ? RankMask::of(gone) : RankMask{});
     if (last) masked.sim->clear_findings();
-    if (last) masked.sim->set_active_rank_mask(~(std::uint64_t{1} << gone));
+    if (last) masked.sim->set_active_rank_mask(RankMask::everybody() - RankMask::of(gone));
     const auto stuck = waiting.run(rounds[i], runtime_max);
     if (stuck.has_value() == last) return last ? "nobody waits for an absent rank" : stuck.error().message;
     if (last && stuck.error().message.find(fmt::format("waits for rank {}", gone)) == std::string::npos)

@@ -17,9 +17,9 @@ void mark_outcome(const StepOutcome& outcome, const FindingLog& log, Marks& mark
     if (log.count_of(kind) > 0) ++marks[fmt::format("row: {}", name(kind))];
   for (const FindingKind kind : {FindingKind::nan_output, FindingKind::wrong_output})
     if (log.count_of(kind) > 0) ++marks[std::string(name(kind))];
-  if (outcome.geometry.receive_overflow != 0 && !outcome.stopped) ++marks["receive overflow runs on"];
-  if (outcome.refused != 0 && outcome.refused != outcome.group) ++marks["some ranks refuse, their peers wait"];
-  if (outcome.gathering != 0 && outcome.gathering == outcome.group) ++marks["prefill is gathered"];
+  if (!outcome.geometry.receive_overflow.empty() && !outcome.stopped) ++marks["receive overflow runs on"];
+  if (!outcome.refused.empty() && outcome.refused != outcome.group) ++marks["some ranks refuse, their peers wait"];
+  if (!outcome.gathering.empty() && outcome.gathering == outcome.group) ++marks["prefill is gathered"];
 }
 
 // Calls judge(cluster, outcome) after every step that runs, until it returns something or a step stops the run.
@@ -133,7 +133,7 @@ Verdict plain_verdict(std::span<const RankDecision> decisions, std::int64_t cap,
 std::string verdicts_are_plain(const Scenario& world, Trial& trial) {
   return for_each_outcome(world, Fidelity::geometry, trial, [](const Cluster& cluster, const StepOutcome& outcome) {
     const Deployment& deployment = cluster.deployment();
-    if (outcome.table_overflow != 0) return std::string();  // the top-k tables are a limit of their own
+    if (!outcome.table_overflow.empty()) return std::string();  // the top-k tables are a limit of their own
     const Verdict plain = plain_verdict(cluster.decisions(), deployment.max_num_tokens, !deployment.launch_error);
     return outcome.verdict == plain
                ? std::string()

@@ -35,7 +35,7 @@ std::vector<std::int64_t> gather_sizes(const ReplayedStep& step, std::size_t ran
 }
 
 Share share_of(const ReplayedStep& step, std::size_t rank) {
-  const auto is_in = [&](std::uint64_t mask) { return (mask >> rank & 1) != 0; };
+  const auto is_in = [&](RankMask mask) { return mask.contains(static_cast<int>(rank)); };
   if (is_in(step.outcome.refused)) return {"refuses", {}};
   if (is_in(step.outcome.gathering)) return {"gathers", gather_sizes(step, rank)};
   if (!is_in(step.outcome.taking_part)) return {};
@@ -81,7 +81,7 @@ void mark_seen(const ReplayedStep& step, const Fault& fault, const Share& own, c
 std::string judge_fault(const Scenario& world, const Fault& fault, Marks& marks) {
   const std::optional<ReplayReport> without = replayed(world, {}, fault.step);
   const std::optional<ReplayReport> with = replayed(world, {fault}, fault.step);
-  if (!without || !with || without->steps.back().outcome.group == 0) return "";
+  if (!without || !with || without->steps.back().outcome.group.empty()) return "";
   const ReplayedStep &right = without->steps.back(), &wrong = with->steps.back();
   const auto own = static_cast<std::size_t>(*fault.rank);
   const std::string kind = fmt::format("step {}: {} of rank {}", fault.step, name_in(fault_kinds(), fault.kind), own);

@@ -20,7 +20,7 @@ namespace a2asim::props {
 struct StepBatches {
   std::vector<RankBatch> batches;
   GraphChoice graph = GraphChoice::engine;
-  StepInput input() const { return {batches, graph, {}, 0, 0}; }
+  StepInput input() const { return {batches, graph, {}, {}, {}}; }
 };
 StepBatches step_batches(const Scenario& world, std::size_t step);
 // `graph: true` where some rank has nothing to replay: no step that an engine could take.

@@ -10,6 +10,8 @@
 #include "model/check/check_search.h"
 #include "model/check/checked_engine.h"
 #include "model/check/finding_info.h"
+#include "model/check/unsanitized_padding.h"
+#include "model/step/judgement.h"
 
 namespace a2asim {
 namespace {
@@ -58,7 +60,7 @@ void add_geometry_findings(const Deployment& deployment, const SearchResult& sea
 void add_waste(const Deployment& deployment, const SearchResult& search, CheckReport& report) {
   for (const Phase phase : kForwardPhases) {
     const PhaseOutcome& outcome = search.at(phase);
-    if (outcome.least_rows > 0 && outcome.least_wasted_r >= 4 * outcome.least_rows) {
+    if (is_wasteful(outcome.least_wasted_r, outcome.least_rows)) {
       report.findings.push_back(explain_waste(deployment, phase, outcome.least_wasted_r, outcome.least_rows));
       return;  // one example says it
     }
@@ -71,6 +73,7 @@ void check_flashinfer(const Deployment& deployment, CheckReport& report) {
   add_rejections(deployment, search, report);
   if (!has(report, FindingKind::rejected)) {
     add_geometry_findings(deployment, search, report);
+    if (search.unused_rows) report.findings.push_back(explain_unsanitized_padding(*search.unused_rows));
     checked_engine(deployment).add_start_findings(deployment, report);
     add_waste(deployment, search, report);
     checked_engine(deployment).add_open_limits(deployment, report);
@@ -108,6 +111,10 @@ void offer_capacity_mends(const Deployment& deployment, CheckReport& report) {
 bool has(const CheckReport& report, FindingKind kind, Severity least) {
   return std::ranges::any_of(
       report.findings, [&](const CheckFinding& finding) { return finding.kind == kind && finding.severity <= least; });
+}
+
+bool CheckReport::has_error() const {
+  return std::ranges::any_of(findings, [](const CheckFinding& found) { return found.severity == Severity::error; });
 }
 
 CheckReport judge_deployment(const Deployment& deployment) {

@@ -41,10 +41,14 @@ struct CheckFinding {
   std::vector<std::string> chain;  // why: flag -> predicate -> what each rank knew -> what it chose
   std::string fix;                 // what to change, naming flag or variable and both numbers
   std::optional<CheckWitness> witness;
+  std::optional<CheckWitness> before;  // an earlier batch, without which the witness shows nothing
   std::optional<CheckWaste> waste;
   std::int64_t needed_tokens_per_rank = 0;  // above the cap: what the cap would have to be, as far as it is known
 };
 
+// Both of its words may stand over an error: `verdict` is about sizes, as replay's is, so that a deployment whose ranks
+// agree and whose bytes go wrong all the same (unsanitized_padding) `agrees` and has an error. has_error() is the
+// answer of the program: its exit code.
 struct CheckReport {
   Verdict verdict = Verdict::agrees;
   const Version* generation = nullptr;
@@ -54,6 +58,7 @@ struct CheckReport {
   std::string capacity_source;         // where max_num_tokens comes from, in words
   bool workspace_known = false;        // without the model's shape, capacity holds max_num_tokens only
   std::vector<CheckFinding> findings;  // errors first, then warnings, then notes
+  bool has_error() const;
 };
 
 // Is there one of this kind, at least as grave as `least`?

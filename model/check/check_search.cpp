@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "model/check/unsanitized_padding.h"
+#include "model/step/judgement.h"
+
 namespace a2asim {
 namespace {
 
@@ -111,18 +114,22 @@ class Patterns {
 class Search {
  public:
   explicit Search(const Deployment& deployment)
-      : deployment_(deployment), decider_(deployment.make_decider()), ranks_(deployment.topology.attn_dp_size) {}
+      : deployment_(deployment),
+        decider_(deployment.make_decider()),
+        unused_rows_(deployment),
+        ranks_(deployment.topology.attn_dp_size) {}
 
   SearchResult run() {
-    try_all(decode_patterns(deployment_), false);
-    try_all(prefill_patterns(deployment_), true);
+    try_all(decode_patterns(deployment_));
+    try_all(prefill_patterns(deployment_));
     if (deployment_.graph_max_bs.is_explicit) try_capture();
     if (draft_is_wider()) try_draft();
+    result_.unused_rows = unused_rows_.smallest_pair();
     return std::move(result_);
   }
 
  private:
-  void try_all(std::vector<BatchPattern> patterns, bool prefill) {
+  void try_all(std::vector<BatchPattern> patterns) {
     std::stable_sort(patterns.begin(), patterns.end(), [this](const BatchPattern& a, const BatchPattern& b) {
       return total(a, ranks_) < total(b, ranks_);
     });
@@ -131,10 +138,10 @@ class Search {
       if (total(pattern, ranks_) == 0) continue;
       std::fill(batches.begin(), batches.end(), pattern.others);
       batches.front() = pattern.first;
-      judge(batches, prefill);
+      judge(batches);
       if (!deployment_.rule || ranks_ < 2 || pattern.first == pattern.others) continue;
       std::swap(batches.front(), batches.back());  // a rule of the user's own may treat ranks unequally
-      judge(batches, prefill);
+      judge(batches);
     }
   }
 
@@ -149,15 +156,13 @@ class Search {
     for (std::size_t i = 0; i < deployment_.capture_bs.size(); ++i) {
       captured.bucket = deployment_.capture_bs[i];
       captured.rows = captured.bucket * deployment_.num_tokens_per_bs / deployment_.topology.attn_tp_size;
-      captured.sizing = deployment_.baked_at(i, 0);
-      const std::int64_t r = captured.sizing.runtime_max_tokens_per_rank;
-      captured.exceeds_cap = r > deployment_.max_num_tokens;
-      if (!captured.exceeds_cap && captured.rows <= r) continue;
-      result_.capture = TroubledBatch{phase_of(false, true),
-                                      std::vector(dp_ranks, RankBatch{captured.mode, captured.bucket}),
-                                      std::vector(dp_ranks, captured), true};
+      std::vector<RankDecision> decisions(dp_ranks, captured);
       for (std::size_t rank = 0; rank < dp_ranks; ++rank)
-        result_.capture->decisions[rank].sizing = deployment_.baked_at(i, rank * stride);
+        decisions[rank].sizing = deployment_.baked_at(i, rank * stride);
+      const Judgement said = judged(decisions);
+      if (said.over_capacity.empty() && said.geometry.receive_overflow.empty()) continue;
+      std::vector batches(dp_ranks, RankBatch{captured.mode, captured.bucket});
+      result_.capture = TroubledBatch{said.phase, std::move(batches), std::move(decisions), true};
       return;
     }
   }
@@ -174,100 +179,81 @@ class Search {
       std::vector<RankBatch> batches(static_cast<std::size_t>(ranks_), pattern.others);
       batches.front() = pattern.first;
       const std::span<const RankDecision> decisions = decider_->decide(batches, GraphChoice::eager);
-      bool over_cap = false, overflow = false;
-      for (const RankDecision& decision : decisions) {
-        if (!decision.participates) continue;
-        const std::int64_t r = decision.sizing.runtime_max_tokens_per_rank;
-        over_cap |= decision.exceeds_cap;
-        overflow |= decision.rows > r;
-        outcome.largest_tokens_per_rank = std::max({outcome.largest_tokens_per_rank, r, decision.rows});
-      }
-      const std::size_t stride = decisions.size() / batches.size();
-      if (over_cap) keep(outcome.over_cap, Phase::verify, batches, decisions, stride);
-      else if (overflow) keep(outcome.silent_overflow, Phase::verify, batches, decisions, stride);
+      const Judgement said = judged(decisions);
+      outcome.largest_tokens_per_rank = std::max(outcome.largest_tokens_per_rank, said.largest_tokens_per_rank());
+      if (!said.over_capacity.empty())
+        keep(outcome.over_cap, Phase::verify, batches, decisions);
+      else if (!said.geometry.receive_overflow.empty())
+        keep(outcome.silent_overflow, Phase::verify, batches, decisions);
     }
   }
 
-  Phase phase_of(bool prefill, bool any_replay) const {
-    if (prefill) return Phase::prefill;
-    if (deployment_.speculates) return Phase::verify;
-    return any_replay ? Phase::graph_decode : Phase::eager_decode;
-  }
-
-  bool limits_are_explicit(const std::vector<RankBatch>& batches) const {
-    const auto fits = [this](const RankBatch& batch) {
-      const bool extends = batch.mode == ForwardMode::extend;
-      const Limit& limit = extends ? deployment_.prefill_tokens : deployment_.requests_per_dp_rank;
-      const bool drafts = batch.mode == ForwardMode::decode && deployment_.speculates;
-      if (drafts && !deployment_.draft_is_explicit) return false;
-      const bool captured = drafts && deployment_.graph_max_bs.is_explicit && !deployment_.capture_bs.empty() &&
-                            batch.count <= deployment_.capture_bs.back();  // before any request
-      return batch.count <= 1 || limit.is_explicit || captured;
-    };
-    return std::all_of(batches.begin(), batches.end(), fits);
+  Judgement judged(std::span<const RankDecision> decisions) const {
+    return a2asim::judge({.decisions = decisions, .max_num_tokens = deployment_.max_num_tokens});
   }
 
   void keep(std::optional<TroubledBatch>& place, Phase phase, const std::vector<RankBatch>& batches,
-            std::span<const RankDecision> decisions, std::size_t stride) const {
-    const bool is_explicit = limits_are_explicit(batches);
+            std::span<const RankDecision> decisions) const {
+    const bool is_explicit = within_stated_limits(deployment_, batches);
     if (place && (place->limits_are_explicit || !is_explicit)) return;  // the first is a smallest one
-    TroubledBatch troubled{phase, batches, {}, is_explicit};
-    for (std::size_t rank = 0; rank < batches.size(); ++rank) troubled.decisions.push_back(decisions[rank * stride]);
-    place = std::move(troubled);
+    place = decided(phase, batches, decisions);
   }
 
-  void judge(const std::vector<RankBatch>& batches, bool prefill) {
-    const std::span<const RankDecision> decisions = decider_->decide(batches);
+  TroubledBatch decided(Phase phase, const std::vector<RankBatch>& batches,
+                        std::span<const RankDecision> decisions) const {
+    TroubledBatch decided{phase, batches, {}, within_stated_limits(deployment_, batches)};
     const std::size_t stride = decisions.size() / batches.size();
-    bool any_replay = false, over_cap = false, overflow = false, differs = false;
-    std::size_t raised = 0, taking_part = 0;
-    std::int64_t largest = 0, rows = 0;
-    std::optional<std::int64_t> r;
-    for (const RankDecision& decision : decisions) {
-      if (!decision.participates || decision.sizing.branch == SizingBranch::allgather_prefill) continue;
-      ++taking_part;
-      any_replay |= decision.replay;
-      const std::int64_t own_r = decision.sizing.runtime_max_tokens_per_rank;
-      over_cap |= decision.exceeds_cap;
-      if (decision.raised && !decision.exceeds_cap) {
-        ++raised;
-        continue;
-      }
-      differs |= r.has_value() && *r != own_r;
-      r = own_r;
-      rows = std::max(rows, decision.rows);
-      largest = std::max({largest, own_r, decision.rows});
-      overflow |= decision.rows > own_r;
-    }
-    SearchResult::Kind& kind = prefill ? result_.prefill : result_.decode;
+    for (std::size_t rank = 0; rank < batches.size(); ++rank) decided.decisions.push_back(decisions[rank * stride]);
+    return decided;
+  }
+
+  void judge(const std::vector<RankBatch>& batches) {
+    const std::span<const RankDecision> decisions = decider_->decide(batches);
+    const Judgement said = judged(decisions);
+    SearchResult::Kind& kind = said.phase == Phase::prefill ? result_.prefill : result_.decode;
     ++kind.tried;
-    const Phase phase = phase_of(prefill, any_replay);
-    PhaseOutcome& outcome = result_.at(phase);
+    PhaseOutcome& outcome = result_.at(said.phase);
     ++outcome.tried;
-    if (taking_part > 0 && raised == taking_part) {
+    if (said.nobody_gets_in()) {
       kind.first_raises |= kind.tried == 1;
-      keep(kind.raises, phase, batches, decisions, stride);
+      keep(kind.raises, said.phase, batches, decisions);
       return;
     }
-    if (taking_part == 0) return;
+    if (said.no_all_to_all()) return;
     if (outcome.least_rows == 0) {
-      outcome.least_wasted_r = r.value_or(0);
-      outcome.least_rows = rows;
+      outcome.least_wasted_r = said.geometry.largest_r;
+      outcome.least_rows = said.geometry.largest_tokens;
     }
-    outcome.largest_tokens_per_rank = std::max(outcome.largest_tokens_per_rank, largest);
+    outcome.largest_tokens_per_rank = std::max(outcome.largest_tokens_per_rank, said.largest_tokens_per_rank());
+    const bool over_cap = !said.over_capacity.empty(), overflow = !said.geometry.receive_overflow.empty();
     kind.over_cap += over_cap ? 1 : 0;
-    if (differs || raised > 0) keep(outcome.disagrees, phase, batches, decisions, stride);
-    if (over_cap) keep(outcome.over_cap, phase, batches, decisions, stride);
-    if (overflow && !over_cap && !differs) keep(outcome.silent_overflow, phase, batches, decisions, stride);
+    if (said.verdict == Verdict::disagrees) keep(outcome.disagrees, said.phase, batches, decisions);
+    if (over_cap) keep(outcome.over_cap, said.phase, batches, decisions);
+    if (said.verdict == Verdict::agrees && !unused_rows_.is_idle())
+      unused_rows_.add(decisions, decided(said.phase, batches, decisions));
+    if (overflow && !over_cap && said.geometry.agrees()) keep(outcome.silent_overflow, said.phase, batches, decisions);
   }
 
   const Deployment& deployment_;
   std::unique_ptr<Decider> decider_;
+  UnusedRowsSearch unused_rows_;
   std::int64_t ranks_;
   SearchResult result_;
 };
 
 }  // namespace
+
+bool within_stated_limits(const Deployment& deployment, std::span<const RankBatch> batches) {
+  return std::ranges::all_of(batches, [&](const RankBatch& batch) {
+    const bool extends = batch.mode == ForwardMode::extend;
+    const Limit& limit = extends ? deployment.prefill_tokens : deployment.requests_per_dp_rank;
+    const bool drafts = batch.mode == ForwardMode::decode && deployment.speculates;
+    if (drafts && !deployment.draft_is_explicit) return false;
+    const bool captured = drafts && deployment.graph_max_bs.is_explicit && !deployment.capture_bs.empty() &&
+                          batch.count <= deployment.capture_bs.back();  // before any request
+    return batch.count <= 1 || limit.is_explicit || captured;
+  });
+}
 
 std::vector<BatchPattern> decode_patterns(const Deployment& deployment) {
   return deployment.decode_reachable ? Patterns(deployment).decode() : std::vector<BatchPattern>{};

@@ -30,6 +30,11 @@ struct PhaseOutcome {
   std::int64_t least_rows = 0;                   // the largest rows of a rank in that batch
 };
 
+// Two batches of different R: experts read rows of the second that nobody filled, over what the first left there.
+struct UnusedRows {
+  TroubledBatch before, now;
+};
+
 struct SearchResult {
   std::array<PhaseOutcome, 5> phases;  // by Phase
   // Decode-like and prefill forwards apart.
@@ -41,12 +46,16 @@ struct SearchResult {
   };
   Kind decode, prefill;
   std::optional<TroubledBatch> capture;  // the smallest bucket that does not fit; captured before any request
+  std::optional<UnusedRows> unused_rows;  // in a version that does not sanitize them
   PhaseOutcome draft;                    // steps of the draft model where they are wider than a verify step
   PhaseOutcome& at(Phase phase) { return phases[static_cast<std::size_t>(phase)]; }
   const PhaseOutcome& at(Phase phase) const { return phases[static_cast<std::size_t>(phase)]; }
 };
 
 SearchResult search_batches(const Deployment& deployment);
+
+// Every count is within a limit that the command states; a single one is always.
+bool within_stated_limits(const Deployment& deployment, std::span<const RankBatch> batches);
 
 // A batch pattern: one rank has `first`, all others have `others`. Disagreement needs two different ranks only, and every
 // rule in use looks at nothing but its own count, the largest count and the sum.

@@ -97,7 +97,9 @@ struct AllToAllSetup {
   DispatchType dispatch_type = DispatchType::bf16;
   const FlashInferLimits* flashinfer = nullptr;    // the library's row
   std::int64_t num_experts = 0;                    // redundant ones included; 0: the shape is not known
-  std::optional<std::int64_t> invalid_expert_id;   // written into rows that nobody filled; nothing: they are left as they are
+  // Written into rows that nobody filled; nothing: they are left as they are. Without the model's shape only whether
+  // there is one counts.
+  std::optional<std::int64_t> invalid_expert_id;
   std::optional<Rejection> launch_error;           // FlashInfer refuses every dispatch (top_k, experts, ranks)
 };
 

@@ -128,12 +128,10 @@ std::int64_t SimAllToAll::recv_counter(int rank, int source) const {
   return counters(rank, rank_at(rank).at.recv_counters)[source];
 }
 
-std::uint64_t SimAllToAll::ranks_not_absent() const {
-  std::uint64_t mask = 0;
-  for (int r = 0; r < ep_size_; ++r) {
-    const std::uint64_t bit = std::uint64_t{1} << r;
-    if ((absent_ & bit) == 0 && is_active(rank_at(r), r)) mask |= bit;
-  }
+RankMask SimAllToAll::ranks_not_absent() const {
+  RankMask mask = RankMask::all(ep_size_) - absent_;
+  for (const int r : mask)
+    if (!is_active(rank_at(r), r)) mask.remove(r);
   return mask;
 }
 
@@ -161,7 +159,7 @@ Result<void> SimAllToAll::check_turn(bool wants_dispatched, std::string_view cal
 
 // The prepare kernel: each rank's round counter.
 void SimAllToAll::advance_flags() {
-  A2ASIM_INVARIANT(taking_part_ != 0, "a round has somebody in it");
+  A2ASIM_INVARIANT(!taking_part_.empty(), "a round has somebody in it");
   ++round_;
   for (int r = 0; r < ep_size_; ++r) {
     if (takes_part(r)) ++*memory_.words(r, rank_at(r).at.flag_val, 1);

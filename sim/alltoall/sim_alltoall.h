@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "model/alltoall/alltoall.h"
-#include "model/base/digest.h"
+#include "model/alltoall/geometry.h"
 #include "model/alltoall/reference.h"
+#include "model/base/digest.h"
 #include "sim/alltoall/fidelity.h"
 #include "sim/alltoall/finding_log.h"
-#include "sim/alltoall/geometry.h"
 #include "sim/alltoall/row_inspector.h"
 #include "sim/alltoall/row_kernels.h"
 #include "sim/alltoall/shadow.h"
@@ -76,10 +76,10 @@ class SimAllToAll final : public AllToAll {
   // --- What only the simulator has.
   // Experts given as a network, instead of the closed form of experts(). nullptr: back to the closed form.
   void use_network(const ExpertNetwork* network) { network_ = network; }
-  // Bit r: rank r makes no call until told otherwise. Its peers wait for it, unless their mask leaves it out.
-  void set_absent(std::uint64_t ranks) { absent_ = ranks; }
+  // These ranks make no call until told otherwise. Their peers wait for them, unless their mask leaves them out.
+  void set_absent(RankMask ranks) { absent_ = ranks; }
   // FlashInfer's rank mask, the same on every rank from now on: see AllToAllConfig::active_rank_mask.
-  void set_active_rank_mask(std::uint64_t mask);
+  void set_active_rank_mask(RankMask mask);
   // Two ranks may write the same bytes in one round (rows marked as a race): on hardware either wins, here the higher
   // one does. Puts what won elsewhere at [at, at + bytes) of this rank's slice. Numeric fidelity, right after dispatch.
   void settle_race(int rank, std::int64_t at_bytes, std::span<const std::byte> bytes);
@@ -152,9 +152,9 @@ class SimAllToAll final : public AllToAll {
   bool is_rank(int rank) const { return rank >= 0 && rank < ep_size_; }
   bool is_numeric() const { return options_.fidelity == Fidelity::numeric; }
   bool has_rows() const { return options_.fidelity != Fidelity::geometry; }
-  bool takes_part(int rank) const { return (taking_part_ >> rank & 1) != 0; }
+  bool takes_part(int rank) const { return taking_part_.contains(rank); }
   bool is_active(const Rank& rank, int peer) const { return (rank.config.active_rank_mask >> peer & 1) != 0; }
-  std::uint64_t ranks_not_absent() const;
+  RankMask ranks_not_absent() const;
   Finding finding(FindingKind kind, Severity severity, Operation operation, int rank) const;
 
   // sim_alltoall.cpp
@@ -186,8 +186,8 @@ class SimAllToAll final : public AllToAll {
   void inspect_unused_row(int rank, int source, std::int64_t slot);
   // sim_combine.cpp
   Result<void> refuse_combine(std::span<const std::int64_t> runtime_max);
-  std::array<std::uint64_t, kMaxRanks> doubtful_slices(std::span<const std::int64_t> runtime_max) const;
-  void check_combine_reads(int rank, std::int64_t runtime_max, std::uint64_t doubtful);
+  std::array<RankMask, kMaxRanks> doubtful_slices(std::span<const std::int64_t> runtime_max) const;
+  void check_combine_reads(int rank, std::int64_t runtime_max, RankMask doubtful);
   void sum_tokens(int rank, std::int64_t runtime_max, std::vector<std::byte>& output);
   // sim_check.cpp
   void inspect_rows(const RowRead& read);
@@ -215,8 +215,8 @@ class SimAllToAll final : public AllToAll {
   GeometryVerdict geometry_;
   std::optional<FindingKind> root_;  // of this round, if any
   StepContext context_;
-  std::uint64_t absent_ = 0;
-  std::uint64_t taking_part_ = 0;  // in the running round
+  RankMask absent_;
+  RankMask taking_part_;           // in the running round
   std::int64_t round_ = 0;         // dispatches and combines so far: FLAG_VAL of a rank that missed none
   std::int64_t dispatch_round_ = 0;
   bool is_dispatched_ = false;

@@ -22,7 +22,7 @@ Result<void> SimAllToAll::combine(std::span<const std::int64_t> runtime_max,
   if (auto ok = exchange_flags(Operation::combine, &WorkspaceLayout::combine_completion_flags); !ok) return ok;
   is_dispatched_ = false;
   outputs.resize(ranks_.size());
-  const auto doubtful = has_rows() ? doubtful_slices(runtime_max) : std::array<std::uint64_t, kMaxRanks>{};
+  const auto doubtful = has_rows() ? doubtful_slices(runtime_max) : std::array<RankMask, kMaxRanks>{};
   for (int r = 0; r < ep_size_; ++r) {
     std::vector<std::byte>& output = outputs[static_cast<std::size_t>(r)];
     if (!takes_part(r) || !is_numeric()) output.clear();
@@ -49,37 +49,37 @@ Result<void> SimAllToAll::refuse_combine(std::span<const std::int64_t> runtime_m
     found.value = own;
     found.limit = rank.config.max_num_tokens;
     log_.add(std::move(found));
-    taking_part_ &= ~(std::uint64_t{1} << r);
+    taking_part_.remove(r);
   }
-  if (taking_part_ != 0) return {};
+  if (!taking_part_.empty()) return {};
   stuck_ = Error{ErrorKind::runtime_error, "combine: no rank takes part (all absent, masked or refusing)"};
   return tl::unexpected(*stuck_);
 }
 
 // By reader, the slices where its rows are not all as they should be. Slice by slice, because agreeing readers come in
 // the order of a slice's bytes.
-std::array<std::uint64_t, kMaxRanks> SimAllToAll::doubtful_slices(std::span<const std::int64_t> runtime_max) const {
+std::array<RankMask, kMaxRanks> SimAllToAll::doubtful_slices(std::span<const std::int64_t> runtime_max) const {
   A2ASIM_INVARIANT(runtime_max.size() == ranks_.size() && has_rows(), "every rank has its R");
-  std::array<std::uint64_t, kMaxRanks> doubtful = {};
+  std::array<RankMask, kMaxRanks> doubtful = {};
   for (int d = 0; d < ep_size_; ++d) {
     std::size_t hint = 0;
     for (int r = 0; r < ep_size_; ++r) {
       if (!takes_part(r)) continue;
       const RowRead read = inspector_.returned_rows(r, d, runtime_max[static_cast<std::size_t>(r)]);
       const bool is_right = shadow_of(d).holds(read.run, hint);
-      doubtful[static_cast<std::size_t>(r)] |= static_cast<std::uint64_t>(!is_right) << d;
+      if (!is_right) doubtful[static_cast<std::size_t>(r)].add(d);
     }
   }
   return doubtful;
 }
 
 // This rank's rows in every slice.
-void SimAllToAll::check_combine_reads(int r, std::int64_t runtime_max, std::uint64_t doubtful) {
+void SimAllToAll::check_combine_reads(int r, std::int64_t runtime_max, RankMask doubtful) {
   A2ASIM_INVARIANT(takes_part(r) && runtime_max >= 0, "who refuses combine reads nothing");
   for (int d = 0; d < ep_size_; ++d) {
     const RowRead read = inspector_.returned_rows(r, d, runtime_max);
     traffic_.combine_bytes += read.run.count * read.run.pitch_bytes;
-    if ((doubtful >> d & 1) != 0) inspect_rows(read);
+    if (doubtful.contains(d)) inspect_rows(read);
   }
 }
 

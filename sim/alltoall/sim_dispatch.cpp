@@ -40,7 +40,7 @@ Result<void> SimAllToAll::dispatch(std::span<const DispatchInput> inputs) {
   if (auto ok = check_turn(false, "dispatch"); !ok) return ok;
   if (auto ok = check_inputs(inputs); !ok) return ok;
   judge_geometry(inputs);
-  if (taking_part_ == 0)
+  if (taking_part_.empty())
     return fail(ErrorKind::runtime_error, "dispatch: no rank takes part (all absent, masked or refusing)");
 
   advance_flags();
@@ -54,7 +54,7 @@ Result<void> SimAllToAll::dispatch(std::span<const DispatchInput> inputs) {
       route(r, input);
       send(r, input);
     }
-    if (equal_configs_ && geometry_.same_r && geometry_.receive_overflow == 0) {
+    if (equal_configs_ && geometry_.same_r && geometry_.receive_overflow.empty()) {
       shadow_uniform_round();
     } else {
       for (int r = 0; r < ep_size_; ++r) {
@@ -71,7 +71,7 @@ Result<void> SimAllToAll::dispatch(std::span<const DispatchInput> inputs) {
 void SimAllToAll::judge_geometry(std::span<const DispatchInput> inputs) {
   A2ASIM_INVARIANT(inputs.size() == ranks_.size(), "every rank has its input");
   taking_part_ = ranks_not_absent();
-  std::uint64_t table_overflow = 0;
+  RankMask table_overflow;
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     Rank& rank = ranks_[r];
     const DispatchInput& input = inputs[r];
@@ -81,7 +81,7 @@ void SimAllToAll::judge_geometry(std::span<const DispatchInput> inputs) {
     rank_geometry_[r].runtime_max_tokens_per_rank = rows_[r].runtime_max;
     rank_geometry_[r].local_num_tokens = rank.tokens;
     if (rank.tokens * rank.config.top_k > rank.config.max_num_tokens * rank.config.max_top_k) {
-      table_overflow |= std::uint64_t{1} << r;
+      table_overflow.add(static_cast<int>(r));
     }
     if (has_rows()) rank.tainted.assign(static_cast<std::size_t>(rank.tokens), 0);
   }
@@ -89,24 +89,22 @@ void SimAllToAll::judge_geometry(std::span<const DispatchInput> inputs) {
   geometry_.same_layout = geometry_.same_layout && equal_configs_;
   root_.reset();
   report_geometry();
-  for (int r = 0; r < ep_size_; ++r) {
-    if (!takes_part(r) || (table_overflow >> r & 1) == 0) continue;
+  for (const int r : taking_part_& table_overflow) {
     Finding found = finding(FindingKind::receive_overflow, Severity::error, Operation::dispatch, r);
     found.value = rank_at(r).tokens;
     found.limit = rows_of(r).runtime_max;
     found.subject = "more rows than its top-k tables hold";
     log_.add(std::move(found));
   }
-  taking_part_ &= ~(geometry_.refuses_dispatch | table_overflow);
+  taking_part_ -= geometry_.refuses_dispatch | table_overflow;
 }
 
 void SimAllToAll::report_geometry() {
   A2ASIM_INVARIANT(geometry_.disagreeing_rank < ep_size_, "who disagrees is a rank");
-  if (geometry_.receive_overflow != 0) root_ = FindingKind::receive_overflow;
+  if (!geometry_.receive_overflow.empty()) root_ = FindingKind::receive_overflow;
   if (geometry_.disagreeing_rank >= 0) {
     root_ = FindingKind::geometry_disagreement;
-    int first = 0;
-    while (!takes_part(first)) ++first;
+    const int first = taking_part_.first();
     const RankGeometry& one = rank_geometry_[static_cast<std::size_t>(first)];
     const RankGeometry& other = rank_geometry_[static_cast<std::size_t>(geometry_.disagreeing_rank)];
     Finding found =
@@ -124,13 +122,13 @@ void SimAllToAll::report_geometry() {
   }
   for (int r = 0; r < ep_size_; ++r) {
     const Rank& rank = rank_at(r);
-    if (((geometry_.over_capacity | geometry_.refuses_dispatch) >> r & 1) != 0) {
+    if ((geometry_.over_capacity | geometry_.refuses_dispatch).contains(r)) {
       Finding found = finding(FindingKind::over_capacity, Severity::error, Operation::dispatch, r);
       found.value = rows_of(r).runtime_max;
       found.limit = rank.config.max_num_tokens;
       log_.add(std::move(found));
     }
-    if ((geometry_.receive_overflow >> r & 1) != 0) {
+    if (geometry_.receive_overflow.contains(r)) {
       Finding found = finding(FindingKind::receive_overflow, Severity::error, Operation::dispatch, r);
       found.value = rank.tokens;
       found.limit = rows_of(r).runtime_max;

@@ -86,7 +86,7 @@ void SimAllToAll::experts_rank(int r, const ExpertPayloads& payloads) {
   A2ASIM_INVARIANT(takes_part(r) && is_dispatched_, "experts follow dispatch");
   if (!has_rows()) return;
   check_received(r);
-  if ((geometry_.refuses_combine >> r & 1) != 0) return;  // no room for the output: combine will refuse
+  if (geometry_.refuses_combine.contains(r)) return;  // no room for the output: combine will refuse
   const Rank& rank = rank_at(r);
   const RowsOfRank& reader = rows_of(r);
   const std::int64_t pitch = rank.config.combine_bytes_per_token();

@@ -11,9 +11,9 @@
 
 namespace a2asim {
 
-void SimAllToAll::set_active_rank_mask(std::uint64_t mask) {
+void SimAllToAll::set_active_rank_mask(RankMask mask) {
   A2ASIM_INVARIANT(!is_dispatched_ || stuck_, "the mask changes between rounds");
-  for (Rank& rank : ranks_) rank.config.active_rank_mask = mask;
+  for (Rank& rank : ranks_) rank.config.active_rank_mask = mask.bits();
 }
 
 void SimAllToAll::inspect_unused_rows() {

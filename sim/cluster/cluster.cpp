@@ -14,9 +14,6 @@ namespace {
 constexpr std::int64_t kMaxMemory_bytes = std::int64_t{8} << 30;  // of all slices at numeric fidelity
 constexpr std::int64_t kFeedForwardInner = 16;
 
-constexpr std::uint64_t bit_of(int rank) { return std::uint64_t{1} << rank; }
-constexpr bool has(std::uint64_t mask, std::size_t rank) { return (mask >> rank & 1) != 0; }
-
 // Numbers only: a digest does not depend on words.
 void add_finding(Digest& digest, const Finding& found) {
   digest.add(static_cast<std::int64_t>(found.kind));
@@ -172,100 +169,20 @@ std::span<const std::uint8_t> Cluster::tainted(int rank) const {
   return alltoall_ ? alltoall_->tainted(rank) : std::span<const std::uint8_t>{};
 }
 
-// Who does what: refusals of SGLang's rule and of FlashInfer's Python class (R <= cap) come before anything is
-// launched.
-void Cluster::classify(const StepInput& input, StepOutcome& outcome) {
-  bool any = false;
-  for (const RankDecision& decision : decisions_) any = any || decision.participates;
-  if (!any) return;
-  const std::uint64_t all = ep_size_ == 64 ? ~std::uint64_t{0} : bit_of(ep_size_) - 1;
-  outcome.group = all & ~input.masked;
-  for (int r = 0; r < ep_size_; ++r) {
-    const RankDecision& decision = decisions_[static_cast<std::size_t>(r)];
-    RankGeometry& own = geometry_[static_cast<std::size_t>(r)];
-    const bool adds_dummy = !decision.replay && decision.sizing.has_dummy_token;
-    rows_[static_cast<std::size_t>(r)] = adds_dummy ? std::max<std::int64_t>(decision.rows, 1) : decision.rows;
-    own.runtime_max_tokens_per_rank = decision.sizing.runtime_max_tokens_per_rank;
-    own.local_num_tokens = rows_[static_cast<std::size_t>(r)];
-    const std::uint64_t bit = bit_of(r);
-    if (!decision.participates || (input.absent & bit) != 0 || (outcome.group & bit) == 0) continue;
-    const bool gathers = decision.sizing.branch == SizingBranch::allgather_prefill;
-    const bool over = decision.exceeds_cap || own.runtime_max_tokens_per_rank > own.max_num_tokens;
-    if (over && !gathers) {
-      outcome.over_capacity |= bit;
-      outcome.refused |= bit;
-    } else if (decision.raised || (!gathers && deployment_.launch_error)) {
-      outcome.refused |= bit;
-    } else {
-      (gathers ? outcome.gathering : outcome.taking_part) |= bit;
-    }
-  }
-}
-
-void Cluster::judge_sizes(StepOutcome& outcome) {
-  outcome.geometry = check_geometry(geometry_, outcome.taking_part | outcome.over_capacity);
-  const std::int64_t top_k = deployment_.model->top_k;
-  for (int r = 0; r < ep_size_; ++r) {
-    const RankGeometry& own = geometry_[static_cast<std::size_t>(r)];
-    // FlashInfer does not check this either; the kernel would leave its tables. The simulated rank stops here.
-    if (has(outcome.taking_part, static_cast<std::size_t>(r)) &&
-        own.local_num_tokens > own.max_num_tokens * max_top_k_ / top_k)
-      outcome.table_overflow |= bit_of(r);
-  }
-  const std::uint64_t cannot = outcome.taking_part & (outcome.geometry.refuses_dispatch | outcome.table_overflow);
-  outcome.refused |= cannot;
-  outcome.taking_part &= ~cannot;
-  judge_gather(outcome);
-  const std::uint64_t anybody = outcome.taking_part | outcome.gathering | outcome.refused;
-  const bool together = outcome.taking_part == outcome.group || outcome.gathering == outcome.group;
-  outcome.stopped = (anybody != 0 && !together) || outcome.gather_disagreeing_rank >= 0;
-  outcome.verdict = verdict_of(outcome);
-}
-
 // NCCL does not compare them either: whoever expects more rows than are sent waits for ever, the others misplace them.
-void Cluster::judge_gather(StepOutcome& outcome) const {
-  int first = -1;
-  for (int r = 0; r < ep_size_; ++r) {
-    if (!has(outcome.gathering, static_cast<std::size_t>(r))) continue;
-    if (first < 0) first = r;
+void Cluster::judge_gather(Judgement& said) const {
+  for (const int r : said.gathering) {
+    const int first = said.gathering.first();
     const auto list = dp_global(static_cast<std::size_t>(r)), other = dp_global(static_cast<std::size_t>(first));
     if (r == first || (list && other && std::ranges::equal(*list, *other))) continue;
     if (gather_sizes(r) == gather_sizes(first)) continue;
-    outcome.gather_disagreeing_rank = r;
-    return;
+    return said.gather_differs_at(r);
   }
-}
-
-Verdict Cluster::verdict_of(const StepOutcome& outcome) const {
-  if (outcome.group == 0) return Verdict::agrees;
-  const std::uint64_t by_rule = outcome.refused & ~outcome.over_capacity & ~outcome.table_overflow;
-  const bool nobody_waits = outcome.taking_part == 0 && outcome.gathering == 0;
-  if (nobody_waits && by_rule != 0 && by_rule == outcome.refused) return Verdict::rejected;
-  const bool same = outcome.geometry.same_r && outcome.geometry.same_layout;
-  const bool together = !outcome.stopped || nobody_waits;
-  if (!same || !together || by_rule != 0) return Verdict::disagrees;
-  return outcome.over_capacity != 0 || outcome.geometry.receive_overflow != 0 || outcome.geometry.refuses_combine != 0
-             ? Verdict::over_capacity
-             : Verdict::agrees;
-}
-
-Phase Cluster::phase_now() const {
-  bool any_replay = false, any_extend = false, any_verify = false;
-  for (const RankDecision& decision : decisions_) {
-    any_replay = any_replay || decision.replay;
-    any_extend = any_extend || decision.is_extend;
-    any_verify = any_verify || decision.mode == ForwardMode::target_verify;
-  }
-  return any_extend   ? Phase::prefill
-         : any_verify ? Phase::verify
-         : any_replay ? Phase::graph_decode
-                      : Phase::eager_decode;
 }
 
 // The all-gatherv and reduce-scatterv of #35758: every row goes to every rank and back.
 void Cluster::count_gather(StepOutcome& outcome) const {
-  for (int r = 0; r < ep_size_; ++r) {
-    if (!has(outcome.gathering, static_cast<std::size_t>(r))) continue;
+  for (const int r : outcome.gathering) {
     const std::int64_t copies = rows_[static_cast<std::size_t>(r)] * ep_size_ * options_.layers;
     outcome.traffic.rows_sent += copies;
     outcome.traffic.rows_reserved += copies;
@@ -275,42 +192,45 @@ void Cluster::count_gather(StepOutcome& outcome) const {
 }
 
 Result<StepOutcome> Cluster::step(const StepInput& input) {
-  A2ASIM_INVARIANT((input.masked & ~input.absent) == 0, "a masked rank is absent");
+  A2ASIM_INVARIANT((input.masked - input.absent).empty(), "a masked rank is absent");
   decisions_ = decider_->decide(input.batches, input.graph, input.faults);
   A2ASIM_INVARIANT(std::ssize(decisions_) == ep_size_, "every rank decides");
-  StepOutcome outcome;
-  outcome.step = step_++;
-  outcome.phase = phase_now();
+  std::ranges::transform(decisions_, rows_.begin(), sent_rows);
+  StepOutcome outcome{judge({.decisions = decisions_,
+                             .slices = geometry_,
+                             .absent = input.absent,
+                             .masked = input.masked,
+                             .refuses_dispatch = deployment_.launch_error.has_value(),
+                             .max_top_k = max_top_k_,
+                             .top_k = deployment_.model->top_k}),
+                      step_++};
+  judge_gather(outcome);
   log_.clear();
-  classify(input, outcome);
-  judge_sizes(outcome);
   outcome.traffic.rows_reserved = outcome.stopped ? 0 : outcome.geometry.reserved_rows * options_.layers;
   if (outcome.gathering == outcome.group && !outcome.stopped) count_gather(outcome);
-  const bool runs = alltoall_ != nullptr && !outcome.stopped && outcome.taking_part != 0;
+  const bool runs = alltoall_ != nullptr && !outcome.stopped && !outcome.taking_part.empty();
   if (runs) {
     if (auto ok = run_layers(input, outcome); !ok) return tl::unexpected(ok.error());
   }
   if (outcome.stopped && alltoall_ != nullptr && options_.mirror != nullptr) {
     if (auto ok = show_stopped(input, outcome); !ok) return tl::unexpected(ok.error());
   }
-  if (outcome.geometry.refuses_combine != 0 && outcome.taking_part != 0) outcome.stopped = true;
+  if (!outcome.geometry.refuses_combine.empty() && !outcome.taking_part.empty()) outcome.stopped = true;
   return outcome;
 }
 
 // Contents must not move once the first rank has its window.
-Result<void> Cluster::prepare(std::uint64_t senders) {
+Result<void> Cluster::prepare(RankMask senders) {
   A2ASIM_INVARIANT(contents_.has_value(), "rows have contents from provenance on");
-  for (int r = 0; r < ep_size_; ++r) {
-    if (!has(senders, static_cast<std::size_t>(r))) continue;
+  for (const int r : senders)
     if (auto ok = contents_->reserve(r, rows_[static_cast<std::size_t>(r)]); !ok) return ok;
-  }
   return {};
 }
 
 Result<void> Cluster::run_layers(const StepInput& input, StepOutcome& outcome) {
   A2ASIM_INVARIANT(alltoall_ != nullptr && !outcome.stopped, "a step runs where nobody waits");
   if (auto ok = prepare(outcome.taking_part); !ok) return ok;
-  alltoall_->set_active_rank_mask(~input.masked);
+  alltoall_->set_active_rank_mask(RankMask::everybody() - input.masked);
   alltoall_->set_absent(input.absent);
   alltoall_->clear_findings();
   alltoall_->reset_traffic();
@@ -326,13 +246,13 @@ Result<void> Cluster::run_layers(const StepInput& input, StepOutcome& outcome) {
   return {};
 }
 
-void Cluster::fill_inputs(std::uint64_t senders) {
+void Cluster::fill_inputs(RankMask senders) {
   A2ASIM_INVARIANT(contents_.has_value() && std::ssize(inputs_) == ep_size_, "rows have contents from provenance on");
   for (int r = 0; r < ep_size_; ++r) {
     const auto at = static_cast<std::size_t>(r);
     DispatchInput& input = inputs_[at];
-    const bool sends = has(senders, at);
-    input.runtime_max_tokens_per_rank = runtime_max_[at] = geometry_[at].runtime_max_tokens_per_rank;
+    const bool sends = senders.contains(r);
+    input.runtime_max_tokens_per_rank = runtime_max_[at] = decisions_[at].sizing.runtime_max_tokens_per_rank;
     input.local_num_tokens = sends ? rows_[at] : 0;
     const bool is_dummy = sends && rows_[at] > decisions_[at].rows;
     if (is_dummy) {
@@ -343,7 +263,7 @@ void Cluster::fill_inputs(std::uint64_t senders) {
   }
 }
 
-MirroredLayer Cluster::mirrored(int layer, std::uint64_t masked, const StepOutcome& outcome) const {
+MirroredLayer Cluster::mirrored(int layer, RankMask masked, const StepOutcome& outcome) const {
   A2ASIM_INVARIANT(layer >= 0 && layer < options_.layers, "a mirror shows a layer");
   std::optional<std::int32_t> invalid_expert_id;
   if (invalid_expert_id_) invalid_expert_id = static_cast<std::int32_t>(*invalid_expert_id_);
@@ -352,18 +272,18 @@ MirroredLayer Cluster::mirrored(int layer, std::uint64_t masked, const StepOutco
 
 Result<void> Cluster::show_stopped(const StepInput& input, const StepOutcome& outcome) {
   A2ASIM_INVARIANT(options_.mirror != nullptr && outcome.stopped, "somebody looks at a step that stopped");
-  const std::uint64_t callers = outcome.taking_part | outcome.over_capacity | outcome.table_overflow;
+  const RankMask callers = outcome.taking_part | outcome.over_capacity | outcome.table_overflow;
   if (auto ok = prepare(callers); !ok) return ok;
   fill_inputs(callers);
   options_.mirror->stopped(mirrored(0, input.masked, outcome));
   return {};
 }
 
-Result<void> Cluster::run_layer(int layer, std::uint64_t dead, StepOutcome& outcome) {
+Result<void> Cluster::run_layer(int layer, RankMask dead, StepOutcome& outcome) {
   ++round_;
   fill_inputs(outcome.taking_part);
-  for (std::size_t r = 0; r < geometry_.size(); ++r)
-    A2ASIM_INVARIANT(!has(outcome.taking_part, r) || runtime_max_[r] <= geometry_[r].max_num_tokens,
+  for (const int r : outcome.taking_part)
+    A2ASIM_INVARIANT(runtime_max_[static_cast<std::size_t>(r)] <= config(r).max_num_tokens,
                      "who asks for more than the cap is refused before");
   if (auto ok = alltoall_->dispatch(inputs_); !ok) return ok;
   if (options_.mirror != nullptr) options_.mirror->dispatched(mirrored(layer, dead, outcome), *alltoall_);
@@ -385,14 +305,13 @@ void Cluster::report_progress(int layer, int ranks_judged) const {
   if (options_.progress) options_.progress(layer * (ep_size_ + 1) + 1 + ranks_judged, parts);
 }
 
-Result<void> Cluster::judge_outputs(int layer, std::uint64_t dead, StepOutcome& outcome) {
+Result<void> Cluster::judge_outputs(int layer, RankMask dead, StepOutcome& outcome) {
   A2ASIM_INVARIANT(std::ssize(outputs_) == ep_size_ && network_ != nullptr, "every rank has outputs, and an oracle");
   // Eight closed-form experts are the most whose sum is exact in bfloat16.
   const bool exact = options_.experts == ExpertsKind::exact && configs_[0].top_k <= 8;
   const Tolerance tolerance = exact ? Tolerance::one_rounding : Tolerance::accumulated;
-  for (int r = 0; r < ep_size_; ++r) {
+  for (const int r : outcome.taking_part) {
     const auto at = static_cast<std::size_t>(r);
-    if (!has(outcome.taking_part, at)) continue;
     bytes_.add(std::span<const std::byte>(outputs_[at]));
     const std::int64_t real = std::min(decisions_[at].real_rows, decisions_[at].rows);  // padding is dropped
     if (real == 0) continue;
@@ -404,9 +323,9 @@ Result<void> Cluster::judge_outputs(int layer, std::uint64_t dead, StepOutcome& 
     where.layer = layer;
     where.phase = outcome.phase;
     where.rank = r;
-    if (!outcome.geometry.same_r || !outcome.geometry.same_layout)
+    if (!outcome.geometry.agrees())
       where.root = FindingKind::geometry_disagreement;
-    else if (outcome.geometry.receive_overflow != 0)
+    else if (!outcome.geometry.receive_overflow.empty())
       where.root = FindingKind::receive_overflow;
     const auto own = std::span<const std::byte>(outputs_[at])
                          .first(static_cast<std::size_t>(real * config(r).combine_bytes_per_token()));
@@ -452,9 +371,9 @@ void Cluster::add_to(Digest& digest, const StepOutcome& outcome) const {
                       (decision.raised ? 8 + 16 * static_cast<int>(decision.raised->kind) : 0);
     digest.add(flags);
   }
-  for (const std::uint64_t mask : {outcome.group, outcome.taking_part, outcome.gathering, outcome.refused,
-                                   outcome.over_capacity, outcome.geometry.receive_overflow})
-    digest.add(mask);
+  for (const RankMask mask : {outcome.group, outcome.taking_part, outcome.gathering, outcome.refused,
+                              outcome.over_capacity, outcome.geometry.receive_overflow})
+    digest.add(mask.bits());
   digest.add(static_cast<std::int64_t>(outcome.verdict));
   digest.add(outcome.bad_tokens);
   digest.add(outcome.traffic.rows_sent);

@@ -1,8 +1,8 @@
 // The simulated cluster: one step of the scheduler on all ranks, from their batches to what the all-to-all does to
 // them.
 //
-// Decisions are the Decider's, at every fidelity, and so is the judgement of sizes (check_geometry): who takes part,
-// who refuses, who waits for whom. Geometry fidelity stops there; the others then run every layer's dispatch, sanitize,
+// Decisions are the Decider's, at every fidelity, and the judgement of sizes is judge()'s: who takes part, who refuses,
+// who waits for whom. Geometry fidelity stops there; the others then run every layer's dispatch, sanitize,
 // experts and combine over the same memory as the steps before, so that what was left there is really there.
 //
 // R of a replayed graph is what capture baked (Deployment::baked): no rule runs at replay. Sanitizing and dummy tokens
@@ -19,14 +19,14 @@
 
 #include "model/step/decider.h"
 #include "model/step/deployment.h"
+#include "model/alltoall/reference.h"
 #include "model/base/digest.h"
 #include "model/step/finding.h"
-#include "model/alltoall/reference.h"
-#include "model/step/verdict.h"
-#include "sim/cluster/cluster_contents.h"
+#include "model/step/judgement.h"
 #include "sim/alltoall/fidelity.h"
-#include "sim/scenario/scenario.h"
 #include "sim/alltoall/sim_alltoall.h"
+#include "sim/cluster/cluster_contents.h"
+#include "sim/scenario/scenario.h"
 
 namespace a2asim {
 
@@ -52,27 +52,16 @@ struct StepInput {
   std::span<const RankBatch> batches = {};  // one a data-parallel rank
   GraphChoice graph = GraphChoice::engine;
   std::span<const RankFault> faults = {};  // none, or one an expert-parallel rank
-  // Expert-parallel ranks, by bit: `absent` make no call, and their peers wait for them unless they know (`masked`).
-  std::uint64_t absent = 0;
-  std::uint64_t masked = 0;
+  // Expert-parallel ranks: `absent` make no call, and their peers wait for them unless they know (`masked`).
+  RankMask absent = {};
+  RankMask masked = {};
 };
 
-// What a step came to. Masks: bit r is expert-parallel rank r.
-struct StepOutcome {
+// What a step came to.
+struct StepOutcome : Judgement {
   std::int64_t step = 0;
-  Verdict verdict = Verdict::agrees;
-  Phase phase = Phase::eager_decode;
-  bool stopped = false;              // somebody refuses, or waits for ever: nothing can follow
-  std::uint64_t group = 0;           // who should take part; 0: the step has no work
-  std::uint64_t taking_part = 0;     // in the all-to-all
-  std::uint64_t gathering = 0;       // in the all-gatherv that stands in its place (#35758, prefill)
-  std::uint64_t refused = 0;         // an assertion or host check of SGLang or FlashInfer raises
-  std::uint64_t over_capacity = 0;   // of these: because R is above the cap
-  std::uint64_t table_overflow = 0;  // of these: more rows than the top-k tables hold
-  int gather_disagreeing_rank = -1;  // the first whose sizes of the all-gatherv differ from those of the first rank in it
-  GeometryVerdict geometry;          // of taking_part and over_capacity
-  std::int64_t bad_tokens = 0;       // numeric fidelity: outputs that differ from the oracle, over all layers
-  Traffic traffic;                   // all layers; counted from provenance fidelity on, but for rows_reserved
+  std::int64_t bad_tokens = 0;  // numeric fidelity: outputs that differ from the oracle, over all layers
+  Traffic traffic = {};         // all layers; counted from provenance fidelity on, but for rows_reserved
 };
 
 class Cluster {
@@ -118,19 +107,15 @@ class Cluster {
   Result<void> make_geometry();
   bool can_dispatch() const;
   Result<void> build();
-  void classify(const StepInput& input, StepOutcome& outcome);
-  void judge_sizes(StepOutcome& outcome);
-  void judge_gather(StepOutcome& outcome) const;
-  Verdict verdict_of(const StepOutcome& outcome) const;
-  Phase phase_now() const;
+  void judge_gather(Judgement& said) const;
   void count_gather(StepOutcome& outcome) const;
   Result<void> run_layers(const StepInput& input, StepOutcome& outcome);
-  Result<void> prepare(std::uint64_t senders);
-  void fill_inputs(std::uint64_t senders);
-  MirroredLayer mirrored(int layer, std::uint64_t masked, const StepOutcome& outcome) const;
+  Result<void> prepare(RankMask senders);
+  void fill_inputs(RankMask senders);
+  MirroredLayer mirrored(int layer, RankMask masked, const StepOutcome& outcome) const;
   Result<void> show_stopped(const StepInput& input, const StepOutcome& outcome);
-  Result<void> run_layer(int layer, std::uint64_t dead, StepOutcome& outcome);
-  Result<void> judge_outputs(int layer, std::uint64_t dead, StepOutcome& outcome);
+  Result<void> run_layer(int layer, RankMask dead, StepOutcome& outcome);
+  Result<void> judge_outputs(int layer, RankMask dead, StepOutcome& outcome);
   void keep_row_findings();
   void report_progress(int layer, int ranks_judged) const;
 
@@ -141,7 +126,7 @@ class Cluster {
   std::int64_t max_top_k_ = kMaxTopKWorkspace;
   std::optional<std::int64_t> invalid_expert_id_;  // nothing: this version does not sanitize
   std::vector<AllToAllConfig> configs_;
-  std::vector<RankGeometry> geometry_;
+  std::vector<RankGeometry> geometry_;  // R and tokens left open
   std::span<const RankDecision> decisions_;
   std::vector<std::int64_t> rows_;  // that each rank dispatches, the dummy token included
 

@@ -131,14 +131,14 @@ void ClusterContents::fill_dummy(int rank, std::int32_t padding_id, DispatchInpu
   input.payloads.push_back(std::as_bytes(std::span(own.dummy_weights)));
 }
 
-Result<ReferenceResult> ClusterContents::reference(int rank, std::int64_t rows, std::int64_t round, std::uint64_t dead,
+Result<ReferenceResult> ClusterContents::reference(int rank, std::int64_t rows, std::int64_t round, RankMask dead,
                                                    const ExpertNetwork& experts) const {
   A2ASIM_INVARIANT(has_bytes_ && rows >= 1, "an oracle needs numbers");
   DispatchInput tokens;
   fill(rank, rows, round, tokens);
   std::vector<std::int32_t> ids(tokens.token_selected_experts.begin(), tokens.token_selected_experts.end());
   for (std::int32_t& id : ids) {
-    if ((dead >> target_rank(id, config_.num_experts, config_.ep_size) & 1) != 0) id = -1;
+    if (dead.contains(target_rank(id, config_.num_experts, config_.ep_size))) id = -1;
   }
   const auto hidden = decode(config_.combine_type, tokens.payloads[0]);
   if (!hidden) return tl::unexpected(hidden.error());

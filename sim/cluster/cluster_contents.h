@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "model/alltoall/alltoall.h"
-#include "model/base/random.h"
 #include "model/alltoall/reference.h"
+#include "model/base/random.h"
+#include "model/base/rank_mask.h"
 #include "sim/alltoall/fidelity.h"
 #include "sim/scenario/scenario.h"
 
@@ -38,7 +39,7 @@ class ClusterContents {
   void fill_dummy(int rank, std::int32_t padding_id, DispatchInput& input);
   // The oracle for the first `rows` tokens. Experts of the ranks in `dead` contribute nothing: their tokens are
   // dropped.
-  Result<ReferenceResult> reference(int rank, std::int64_t rows, std::int64_t round, std::uint64_t dead,
+  Result<ReferenceResult> reference(int rank, std::int64_t rows, std::int64_t round, RankMask dead,
                                     const ExpertNetwork& experts) const;
 
  private:

@@ -10,29 +10,21 @@
 namespace a2asim {
 namespace {
 
-bool has(std::uint64_t mask, int rank) { return (mask >> rank & 1) != 0; }
-
-int first_rank(std::uint64_t mask) {
-  A2ASIM_INVARIANT(mask != 0, "there is a first rank");
-  int rank = 0;
-  while (rank < 63 && !has(mask, rank)) ++rank;
-  return rank;
-}
-
 // "rank 2", "ranks 0, 4..7"
-std::string rank_words(std::uint64_t mask) {
-  A2ASIM_INVARIANT(mask != 0, "there are ranks to name");
+std::string rank_words(RankMask ranks) {
+  A2ASIM_INVARIANT(!ranks.empty(), "there are ranks to name");
   std::string out;
-  int count = 0;
-  for (int r = 0; r < 64; ++r) {
-    if (!has(mask, r)) continue;
-    int last = r;
-    while (last + 1 < 64 && has(mask, last + 1)) ++last;
-    out += (out.empty() ? "" : ", ") + std::to_string(r) + (last > r ? fmt::format("..{}", last) : "");
-    count += last - r + 1;
-    r = last;
+  for (RankMask left = ranks; !left.empty();) {
+    const int first = left.first();
+    int last = first;
+    while (left.contains(last)) {
+      left.remove(last);
+      if (last + 1 == RankMask::kMost || !left.contains(last + 1)) break;
+      ++last;
+    }
+    out += (out.empty() ? "" : ", ") + std::to_string(first) + (last > first ? fmt::format("..{}", last) : "");
   }
-  return (count == 1 ? "rank " : "ranks ") + out;
+  return (ranks.count() == 1 ? "rank " : "ranks ") + out;
 }
 
 class StepFindings {
@@ -50,13 +42,13 @@ class StepFindings {
 
   std::vector<Finding> all() {
     A2ASIM_INVARIANT(findings_.empty(), "findings are collected once");
-    if (outcome_.group == 0) return {};
+    if (outcome_.group.empty()) return {};
     const GeometryVerdict& geometry = outcome_.geometry;
-    if (!geometry.same_r || !geometry.same_layout) disagreement();
+    if (!geometry.agrees()) disagreement();
     if (outcome_.gather_disagreeing_rank >= 0) gather_disagreement();
-    if (outcome_.over_capacity != 0) over_capacity();
-    if ((geometry.refuses_combine & outcome_.taking_part) != 0) refused_combine();
-    if (((geometry.receive_overflow & outcome_.taking_part) | outcome_.table_overflow) != 0) overflow();
+    if (!outcome_.over_capacity.empty()) over_capacity();
+    if (!(geometry.refuses_combine & outcome_.taking_part).empty()) refused_combine();
+    if (!overflowing().empty()) overflow();
     if (outcome_.stopped) missing_ranks();
     if (!outcome_.stopped && geometry.largest_r > geometry.largest_tokens) wasted();
     return std::move(findings_);
@@ -65,7 +57,10 @@ class StepFindings {
  private:
   const RankDecision& decision(int rank) const { return cluster_.decisions()[static_cast<std::size_t>(rank)]; }
   std::int64_t r_of(int rank) const { return decision(rank).sizing.runtime_max_tokens_per_rank; }
-  bool is_clean() const { return input_.faults.empty() && input_.absent == 0; }  // no fault to blame
+  bool is_clean() const { return input_.faults.empty() && input_.absent.empty(); }  // no fault to blame
+  RankMask overflowing() const {
+    return (outcome_.geometry.receive_overflow & outcome_.taking_part) | outcome_.table_overflow;
+  }
 
   Finding make(FindingKind kind, Severity severity, int rank) const {
     A2ASIM_INVARIANT(rank < cluster_.ep_size(), "a finding is of a rank, or of all");
@@ -88,8 +83,9 @@ class StepFindings {
     A2ASIM_INVARIANT(outcome_.geometry.disagreeing_rank >= 0, "somebody disagrees");
     Finding found = make(FindingKind::geometry_disagreement, Severity::error, outcome_.geometry.disagreeing_rank);
     // Of the ranks whose sizes were compared: those that then refuse the call are among them.
-    found.peer = first_rank(outcome_.taking_part | outcome_.over_capacity | outcome_.geometry.refuses_dispatch |
-                            outcome_.table_overflow);
+    found.peer = (outcome_.taking_part | outcome_.over_capacity | outcome_.geometry.refuses_dispatch |
+                  outcome_.table_overflow)
+                     .first();
     found.value = r_of(found.rank);
     found.limit = r_of(found.peer);
     if (outcome_.geometry.same_r) {
@@ -109,7 +105,7 @@ class StepFindings {
   }
 
   void gather_disagreement() {
-    const int rank = outcome_.gather_disagreeing_rank, first = first_rank(outcome_.gathering);
+    const int rank = outcome_.gather_disagreeing_rank, first = outcome_.gathering.first();
     const std::vector<std::int64_t> own = cluster_.gather_sizes(rank), other = cluster_.gather_sizes(first);
     const auto differs = std::ranges::mismatch(own, other);
     Finding found = make(FindingKind::geometry_disagreement, Severity::error, rank);
@@ -125,7 +121,7 @@ class StepFindings {
   }
 
   void over_capacity() {
-    const int rank = first_rank(outcome_.over_capacity);
+    const int rank = outcome_.over_capacity.first();
     Finding found = make(FindingKind::over_capacity, Severity::error, rank);
     found.value = r_of(rank);
     found.limit = cluster_.config(rank).max_num_tokens;
@@ -137,8 +133,8 @@ class StepFindings {
   }
 
   void refused_combine() {
-    const std::uint64_t ranks = outcome_.geometry.refuses_combine & outcome_.taking_part;
-    Finding found = make(FindingKind::over_capacity, Severity::error, first_rank(ranks));
+    const RankMask ranks = outcome_.geometry.refuses_combine & outcome_.taking_part;
+    Finding found = make(FindingKind::over_capacity, Severity::error, ranks.first());
     found.operation = Operation::combine;
     found.value = r_of(found.rank);
     found.limit = cluster_.config(found.rank).max_num_tokens;
@@ -151,8 +147,8 @@ class StepFindings {
   }
 
   void overflow() {
-    const std::uint64_t ranks = (outcome_.geometry.receive_overflow & outcome_.taking_part) | outcome_.table_overflow;
-    Finding found = make(FindingKind::receive_overflow, Severity::error, first_rank(ranks));
+    const RankMask ranks = overflowing();
+    Finding found = make(FindingKind::receive_overflow, Severity::error, ranks.first());
     found.operation = Operation::dispatch;
     found.value = decision(found.rank).rows;
     found.limit = r_of(found.rank);
@@ -160,36 +156,34 @@ class StepFindings {
         "receive_overflow: {}: {} rows with runtime_max_tokens_per_rank {}; nothing checks it, the "
         "rows run into the neighbour's slots{}",
         rank_words(ranks), found.value, found.limit,
-        outcome_.table_overflow == 0 ? "" : " and out of the top-k tables");
+        outcome_.table_overflow.empty() ? "" : " and out of the top-k tables");
     if (is_clean()) found.fix = explain_silent_overflow(cluster_.deployment(), batch_, found.value).fix;
     findings_.push_back(std::move(found));
   }
 
   std::string why_missing(int rank) const {
-    if (has(input_.absent, rank)) return "it takes no part";
-    if (has(outcome_.over_capacity, rank)) return "it raised: R is above max_num_tokens";
-    if (has(outcome_.refused, rank)) {
+    if (input_.absent.contains(rank)) return "it takes no part";
+    if (outcome_.over_capacity.contains(rank)) return "it raised: R is above max_num_tokens";
+    if (outcome_.refused.contains(rank)) {
       const RankDecision& own = decision(rank);
       return own.raised ? fmt::format("it raised {}: {}", name(own.raised->kind), own.raised->message)
                         : fmt::format("FlashInfer refused its call with runtime_max_tokens_per_rank {}", r_of(rank));
     }
-    if (has(outcome_.gathering, rank)) return "it is in the all-gatherv of a prefill step";
-    return has(outcome_.taking_part, rank) ? "it is in the all-to-all" : "it has no work";
+    if (outcome_.gathering.contains(rank)) return "it is in the all-gatherv of a prefill step";
+    return outcome_.taking_part.contains(rank) ? "it is in the all-to-all" : "it has no work";
   }
 
   // Everybody in a collective waits for everybody who is not in it.
   void missing_ranks() {
-    const std::uint64_t refuse_combine = outcome_.geometry.refuses_combine & outcome_.taking_part;
-    for (const std::uint64_t inside : {outcome_.taking_part & ~refuse_combine, outcome_.gathering}) {
-      const std::uint64_t outside = outcome_.group & ~inside;
-      for (int r = 0; inside != 0 && r < cluster_.ep_size(); ++r) {
-        if (!has(outside, r)) continue;
-        Finding found = make(FindingKind::missing_rank, Severity::error, first_rank(inside));
-        found.operation = has(refuse_combine, r) ? Operation::combine : Operation::dispatch;
+    const RankMask refuse_combine = outcome_.geometry.refuses_combine & outcome_.taking_part;
+    for (const RankMask inside : {outcome_.taking_part - refuse_combine, outcome_.gathering}) {
+      for (const int r : inside.empty() ? RankMask{} : outcome_.group - inside) {
+        Finding found = make(FindingKind::missing_rank, Severity::error, inside.first());
+        found.operation = refuse_combine.contains(r) ? Operation::combine : Operation::dispatch;
         found.peer = r;
-        if (has(outcome_.over_capacity, r)) found.root = FindingKind::over_capacity;
+        if (outcome_.over_capacity.contains(r)) found.root = FindingKind::over_capacity;
         found.message = fmt::format("missing_rank: {} wait{} for rank {} for ever: {}", rank_words(inside),
-                                    (inside & (inside - 1)) == 0 ? "s" : "", r, why_missing(r));
+                                    inside.count() == 1 ? "s" : "", r, why_missing(r));
         findings_.push_back(std::move(found));
       }
     }

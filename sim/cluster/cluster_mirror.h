@@ -16,7 +16,7 @@ namespace a2asim {
 struct MirroredLayer {
   const StepOutcome& outcome;  // of the step; bad tokens and traffic are not counted yet
   int layer = 0;
-  std::uint64_t masked = 0;                 // ranks that everybody leaves out
+  RankMask masked;                          // ranks that everybody leaves out
   std::span<const AllToAllConfig> configs;  // with every rank active
   std::span<const RankDecision> decisions;
   std::span<const DispatchInput> inputs;          // no payloads at provenance fidelity

@@ -9,8 +9,6 @@
 namespace a2asim {
 namespace {
 
-constexpr std::uint64_t bit_of(std::int64_t rank) { return std::uint64_t{1} << rank; }
-
 GraphChoice choice_of(const std::optional<bool>& graph) {
   return !graph ? GraphChoice::engine : *graph ? GraphChoice::replay : GraphChoice::eager;
 }
@@ -19,7 +17,8 @@ GraphChoice choice_of(const std::optional<bool>& graph) {
 bool is_eager(const Cluster& cluster, const StepInput& input, std::size_t rank) {
   A2ASIM_INVARIANT(rank < cluster.decisions().size(), "a rank decided");
   const RankDecision& decision = cluster.decisions()[rank];
-  return decision.participates && (input.absent >> rank & 1) == 0 && !decision.raised && !decision.replay;
+  return decision.participates && !input.absent.contains(static_cast<int>(rank)) && !decision.raised &&
+         !decision.replay;
 }
 
 std::string why_eager(const Cluster& cluster, std::size_t rank) {
@@ -46,7 +45,7 @@ void FaultPlan::apply(std::int64_t step, const Step& wanted, StepInput& input) {
   batches_.clear();
   for (std::size_t dp = 0; dp < dp_ranks_; ++dp) batches_.push_back({wanted.mode_of(dp), wanted.tokens[dp]});
   faults_.assign(dp_ranks_ * static_cast<std::size_t>(ranks_per_replica_), RankFault{});
-  input.absent = input.masked = 0;
+  input.absent = input.masked = {};
   bool any = false;
   for (const Fault& fault : scenario_.faults) {
     if (is_construction_fault(fault.kind)) continue;
@@ -74,12 +73,12 @@ bool FaultPlan::add(const Fault& fault, StepInput& input) {
   A2ASIM_INVARIANT(at < faults_.size(), "a fault is of a rank");
   switch (fault.kind) {
     case FaultKind::skip_rank:
-      input.absent |= bit_of(rank);
+      input.absent.add(static_cast<int>(rank));
       return false;
     case FaultKind::dead_rank:
-      input.absent |= bit_of(rank);
+      input.absent.add(static_cast<int>(rank));
       if (fault.masked) {
-        input.masked |= bit_of(rank);
+        input.masked.add(static_cast<int>(rank));
         // kDeadRankSyncInfo: the scheduler counts it as idle. Of a replica only the first rank's row is read.
         if (rank % ranks_per_replica_ == 0) batches_[static_cast<std::size_t>(rank / ranks_per_replica_)] = {};
       }
@@ -134,7 +133,7 @@ Result<void> FaultPlan::check_replays(std::string_view file, std::int64_t step, 
 
 std::int64_t FaultPlan::lost_work(const StepInput& input, const StepOutcome& outcome) {
   A2ASIM_INVARIANT(outcome.stopped || !input.batches.empty(), "a step has batches");
-  if (outcome.stopped || (outcome.taking_part | outcome.gathering) != 0) return 0;
+  if (outcome.stopped || !outcome.nobody_enters()) return 0;
   std::int64_t lost = 0;
   for (const RankBatch& batch : input.batches) lost += batch.mode == ForwardMode::idle ? 0 : batch.count;
   return lost;

@@ -10,8 +10,6 @@
 namespace a2asim {
 namespace {
 
-constexpr std::uint64_t bit_of(std::int64_t rank) { return std::uint64_t{1} << rank; }
-
 // rejected, disagrees, over_capacity, agrees: the first of two.
 Verdict graver(Verdict a, Verdict b) {
   constexpr std::array order = {Verdict::rejected, Verdict::disagrees, Verdict::over_capacity};
@@ -52,7 +50,7 @@ ReplayedStep record(const Cluster& cluster, const StepInput& input, const StepOu
   step.outcome = outcome;
   step.batches.assign(input.batches.begin(), input.batches.end());
   for (int r = 0; r < cluster.ep_size(); ++r) {
-    step.ranks.push_back({cluster.decisions()[static_cast<std::size_t>(r)], (outcome.taking_part & bit_of(r)) != 0});
+    step.ranks.push_back({cluster.decisions()[static_cast<std::size_t>(r)], outcome.taking_part.contains(r)});
     const auto list = cluster.dp_global(static_cast<std::size_t>(r));
     step.lists.push_back(list ? std::optional(std::vector<std::int64_t>(list->begin(), list->end())) : std::nullopt);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/step/judgement.h"
 
 namespace a2asim {
 namespace {
@@ -30,22 +31,20 @@ void settle_start(const Scenario& scenario, ScenarioDeployment& out) {
     out.fix = rejection.fix;
     return;
   }
-  for (std::size_t i = 0; i < deployment.baked.size(); ++i) {
-    const auto over = std::ranges::find_if(deployment.baked[i], [&](const SizingDecision& baked) {
-      return baked.runtime_max_tokens_per_rank > deployment.max_num_tokens;
-    });
-    if (over == deployment.baked[i].end()) continue;
-    out.verdict = Verdict::over_capacity;
-    out.why = fmt::format(
-        "graph capture fails: AssertionError: bucket {} needs runtime_max_tokens_per_rank {}, "
-        "max_num_tokens is {} ({})",
-        deployment.capture_bs[i], over->runtime_max_tokens_per_rank, deployment.max_num_tokens,
-        deployment.max_num_tokens_source);
-    out.fix =
-        fmt::format("set SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK to {} or more, or capture smaller graphs",
-                    over->runtime_max_tokens_per_rank);
+  const auto failed = failed_capture(deployment);
+  if (!failed) return;
+  std::string why =
+      fmt::format("bucket {} needs runtime_max_tokens_per_rank {}, max_num_tokens is {} ({})", failed->bucket,
+                  failed->runtime_max_tokens_per_rank, deployment.max_num_tokens, deployment.max_num_tokens_source);
+  if (!failed->is_settled) {
+    out.notes.push_back("the capture sizes are left open; of those assumed " + why);
     return;
   }
+  out.verdict = Verdict::over_capacity;
+  out.why = "graph capture fails: AssertionError: " + why;
+  out.fix =
+      fmt::format("set SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK to {} or more, or capture smaller graphs",
+                  failed->runtime_max_tokens_per_rank);
 }
 
 // The engine of the command, and whether the scenario says the same.

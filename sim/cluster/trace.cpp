@@ -85,7 +85,7 @@ class Tracer {
   }
 
   void add_step(const ReplayedStep& step) {
-    if (step.outcome.group == 0) return;
+    if (step.outcome.group.empty()) return;
     add_decisions(step);
     if (step.outcome.stopped) {
       for (const Finding& found : step.findings) {

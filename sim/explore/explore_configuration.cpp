@@ -12,26 +12,7 @@
 namespace a2asim {
 namespace {
 
-constexpr std::int64_t kWasteFactor = 4;  // as in check
-
-// Refused before anything is sent: by the rule, by SGLang, or by FlashInfer's cap (for graphs when they are captured).
-bool refuses(const RankDecision& decision) { return decision.raised.has_value() || decision.exceeds_cap; }
-
-bool leaves(const RankDecision& decision) { return decision.sizing.branch == SizingBranch::allgather_prefill; }
-
-std::int64_t sent_rows(const RankDecision& decision) {
-  return std::max(decision.rows, decision.sizing.dispatched_rows);
-}
-
-std::size_t phase_index(const Deployment& deployment, std::span<const RankBatch> batches,
-                        std::span<const RankDecision> decisions) {
-  Phase phase = Phase::eager_decode;
-  if (is_prefill(batches))
-    phase = Phase::prefill;
-  else if (deployment.speculates)
-    phase = Phase::verify;
-  else if (std::ranges::any_of(decisions, &RankDecision::replay))
-    phase = Phase::graph_decode;
+std::size_t index_of(Phase phase) {
   return static_cast<std::size_t>(std::ranges::find(kExplorePhases, phase) - kExplorePhases.begin());
 }
 
@@ -96,56 +77,25 @@ std::string start_error(const Deployment& deployment) {
     const Rejection& first = deployment.rejections.front();
     return fmt::format("{}: {}: {}", first.handler, name(first.error.kind), first.error.message);
   }
-  for (std::size_t bucket = 0; bucket < deployment.baked.size(); ++bucket)
-    for (const SizingDecision& rank : deployment.baked[bucket])
-      if (rank.runtime_max_tokens_per_rank > deployment.max_num_tokens)
-        return fmt::format("graph capture: bucket {} needs runtime_max_tokens_per_rank {}, max_num_tokens is {}",
-                           deployment.capture_bs[bucket], rank.runtime_max_tokens_per_rank, deployment.max_num_tokens);
+  if (const auto failed = failed_capture(deployment))
+    return fmt::format("graph capture: bucket {} needs runtime_max_tokens_per_rank {}, max_num_tokens is {}",
+                       failed->bucket, failed->runtime_max_tokens_per_rank, deployment.max_num_tokens);
   return {};
-}
-
-// As in check: a first request that everybody who enters the all-to-all refuses means that the server never gets going.
-bool nobody_gets_in(std::span<const RankDecision> decisions) {
-  std::size_t entering = 0, raised = 0;
-  for (const RankDecision& decision : decisions) {
-    if (!decision.participates || (leaves(decision) && !decision.raised)) continue;
-    ++entering;
-    raised += decision.raised && !decision.exceeds_cap ? 1 : 0;
-  }
-  return entering > 0 && raised == entering;
 }
 
 }  // namespace
 
-ExploreOutcome judge_case(std::span<const RankDecision> decisions) {
-  std::size_t taking_part = 0, leaving = 0, refusing = 0, over_cap = 0;
-  bool differs = false, overflow = false;
-  std::optional<std::int64_t> r;
-  std::int64_t fullest = 0;
-  for (const RankDecision& decision : decisions) {
-    if (!decision.participates) continue;
-    ++taking_part;
-    if (refuses(decision)) {
-      ++refusing;
-      over_cap += decision.exceeds_cap ? 1 : 0;
-      continue;
-    }
-    if (leaves(decision)) {
-      ++leaving;
-      continue;
-    }
-    const std::int64_t own = decision.sizing.runtime_max_tokens_per_rank;
-    differs |= r.value_or(own) != own;
-    r = own;
-    fullest = std::max(fullest, sent_rows(decision));
-    overflow |= sent_rows(decision) > own;
-  }
-  if (taking_part == 0 || leaving == decisions.size()) return ExploreOutcome::unused;
-  if (refusing == taking_part) return over_cap > 0 ? ExploreOutcome::over_cap : ExploreOutcome::refused;
-  // Somebody who refuses, stays away or takes the other collective is waited for.
-  if (differs || refusing > 0 || leaving > 0 || taking_part < decisions.size()) return ExploreOutcome::disagrees;
-  if (overflow) return ExploreOutcome::overflow;
-  return fullest > 0 && *r >= kWasteFactor * fullest ? ExploreOutcome::wasteful : ExploreOutcome::safe;
+ExploreOutcome outcome_of(const Judgement& said) {
+  if (said.group.empty() || said.gathering == said.group) return ExploreOutcome::unused;
+  if (said.verdict == Verdict::rejected) return ExploreOutcome::refused;
+  // A clear error everywhere, but for R = 0 beside an R above the cap: FlashInfer's own check of unequal sizes.
+  const bool by_host = !(said.geometry.refuses_dispatch - said.over_capacity).empty();
+  if (said.nobody_enters() && !by_host)
+    return said.over_capacity.empty() ? ExploreOutcome::refused : ExploreOutcome::over_cap;
+  if (said.verdict == Verdict::disagrees) return ExploreOutcome::disagrees;
+  if (!said.geometry.receive_overflow.empty()) return ExploreOutcome::overflow;
+  const bool wastes = is_wasteful(said.geometry.largest_r, said.geometry.largest_tokens);
+  return wastes ? ExploreOutcome::wasteful : ExploreOutcome::safe;
 }
 
 const ExploreBatches& ConfigurationExplorer::batches_of(const Deployment& deployment) {
@@ -225,12 +175,13 @@ void ConfigurationExplorer::explore(const ExploreConfiguration& configuration, s
   for (std::size_t ordinal = 0; ordinal < batches.size(); ++ordinal) {
     const std::span<const RankBatch> batch = batches.at(ordinal);
     const std::span<const RankDecision> decisions = decider->decide(batch);
-    const std::size_t phase = phase_index(deployment, batch, decisions);
-    cases_.push_back({judge_case(decisions), static_cast<std::uint8_t>(phase)});
-    for (const RankDecision& decision : decisions)
-      largest_[phase] = std::max({largest_[phase], decision.sizing.runtime_max_tokens_per_rank, decision.rows});
-    const bool prefill = kExplorePhases[phase] == Phase::prefill;
-    if (++tried[prefill ? 1 : 0] == 1 && nobody_gets_in(decisions))
+    const Judgement said = judge({.decisions = decisions, .max_num_tokens = deployment.max_num_tokens});
+    const std::size_t phase = index_of(said.phase);
+    cases_.push_back({outcome_of(said), static_cast<std::uint8_t>(phase)});
+    largest_[phase] = std::max(largest_[phase], said.largest_tokens_per_rank());
+    const bool prefill = said.phase == Phase::prefill;
+    // As in check: a first request that everybody refuses means that the server never gets going.
+    if (++tried[prefill ? 1 : 0] == 1 && said.nobody_gets_in())
       dead = fmt::format("the first {} is refused: {}", prefill ? "prefill" : "decode", first_error(decisions));
   }
   if (!dead.empty()) {

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "model/step/decider.h"
+#include "model/step/judgement.h"
 #include "sim/explore/explore.h"
 #include "sim/explore/explore_batches.h"
 
 namespace a2asim {
 
-// Exposed for its own test: the outcome of one step from what every expert-parallel rank decided.
-ExploreOutcome judge_case(std::span<const RankDecision> decisions);
+// Exposed for its own test: what exploring calls this judgement of a batch.
+ExploreOutcome outcome_of(const Judgement& said);
 
 class ConfigurationExplorer {
  public:

@@ -104,7 +104,7 @@ TEST_CASE("all-to-all errors: the simulator says which spans are wrong, and who 
                                                       .payload = 2,
                                                       .own = 7,
                                                       .other = 8}});
-  (*sim)->set_absent(0b10);
+  (*sim)->set_absent(RankMask::of(1));
   CHECK(errors({input(2, 8), input(2, 8)}) ==
         Errors{{.kind = Kind::waits, .rank = 0, .peer = 1, .own = 0, .other = 1}});
 }

@@ -29,13 +29,13 @@ class StandIn final : public Device, public AllToAll {
     local_ = request_.local_ranks;
     for (int r = 0; local_.empty() || (request_.local_ranks.empty() && r < request_.configs[0].ep_size); ++r)
       local_.push_back(r);
-    std::uint64_t absent = ~std::uint64_t{0};
-    for (const int rank : local_) absent &= ~(std::uint64_t{1} << rank);
+    RankMask absent = RankMask::everybody();
+    for (const int rank : local_) absent.remove(rank);
     sim_->set_absent(absent);
   }
 
   AllToAll& all_to_all() override { return *this; }
-  void set_active_rank_mask(std::uint64_t mask) override { sim_->set_active_rank_mask(mask); }
+  void set_active_rank_mask(RankMask mask) override { sim_->set_active_rank_mask(mask); }
   Result<void> check_red_zones() override { return {}; }
 
   std::string_view backend() const override { return "stand-in"; }
@@ -235,8 +235,8 @@ TEST_CASE("validate: only bytes that two ranks wrote in one round may differ, an
                                              {1, 1, std::span(to_rank_0).first(1), {second}}};
   const std::vector<RankDecision> decisions(2);
   StepOutcome outcome;
-  outcome.taking_part = 3;
-  const MirroredLayer layer{outcome, 0, 0, configs, decisions, inputs, -1};
+  outcome.taking_part = RankMask(0b11);
+  const MirroredLayer layer{outcome, 0, {}, configs, decisions, inputs, -1};
   const DispatchWrites writes(layer);
   const std::int64_t row = config.layout().payload_data;
   for (const std::int64_t at : {row + 16, row + 31}) {

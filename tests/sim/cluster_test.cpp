@@ -137,7 +137,7 @@ TEST_CASE("cluster: R above the cap stops all ranks, or hangs the ones below it"
   const StepOutcome refused = all.step({9, 1, 1, 1});
   CHECK(refused.verdict == Verdict::over_capacity);
   CHECK(refused.stopped);
-  CHECK(refused.over_capacity == 0xF);
+  CHECK(refused.over_capacity == RankMask::all(4));
   CHECK(all.find(FindingKind::missing_rank) == nullptr);
 
   World some({.sglang = "pr26643", .flags = "--disable-cuda-graph " + std::string(kCollapsing), .cap = 8},
@@ -145,7 +145,7 @@ TEST_CASE("cluster: R above the cap stops all ranks, or hangs the ones below it"
   const StepOutcome hang = some.step({10, 2, 2, 2});
   CHECK(hang.verdict == Verdict::disagrees);
   CHECK(hang.stopped);
-  CHECK(hang.over_capacity == 0x1);
+  CHECK(hang.over_capacity == RankMask::of(0));
   const Finding* missing = some.find(FindingKind::missing_rank);
   REQUIRE(missing != nullptr);
   CHECK(missing->peer == 0);
@@ -169,12 +169,12 @@ TEST_CASE("cluster: a dummy token up to #29461, zero rows from #22394 on") {
 
 TEST_CASE("cluster: absent ranks are waited for, masked ones are not") {
   World world({}, at(Fidelity::numeric));
-  const StepOutcome healthy = world.step({4, 4, 4, 0}, {.absent = 0b1000, .masked = 0b1000});
+  const StepOutcome healthy = world.step({4, 4, 4, 0}, {.absent = RankMask::of(3), .masked = RankMask::of(3)});
   CHECK(healthy.verdict == Verdict::agrees);
   CHECK_FALSE(healthy.stopped);
   CHECK(healthy.bad_tokens == 0);  // against an oracle without the dead rank's experts
-  CHECK(healthy.taking_part == 0b0111);
-  const StepOutcome hang = world.step({4, 4, 4, 4}, {.absent = 0b0100});
+  CHECK(healthy.taking_part == RankMask(0b0111));
+  const StepOutcome hang = world.step({4, 4, 4, 4}, {.absent = RankMask::of(2)});
   CHECK(hang.verdict == Verdict::disagrees);
   CHECK(hang.stopped);
   CHECK(world.find(FindingKind::missing_rank)->peer == 2);
@@ -184,7 +184,7 @@ TEST_CASE("cluster: a step without work is no step") {
   World world({}, at(Fidelity::numeric));
   const StepOutcome outcome = world.step({0, 0, 0, 0});
   CHECK(outcome.verdict == Verdict::agrees);
-  CHECK(outcome.taking_part == 0);
+  CHECK(outcome.taking_part.empty());
   CHECK(world.findings.empty());
 }
 
@@ -193,8 +193,8 @@ TEST_CASE("cluster: #35758 gathers prefill: no size, no cap, and its bytes are c
   const StepOutcome outcome = world.step({40, 3, 0, 9}, {}, ForwardMode::extend);
   CHECK(outcome.verdict == Verdict::agrees);
   CHECK(outcome.phase == Phase::prefill);
-  CHECK(outcome.gathering == 0xF);
-  CHECK(outcome.taking_part == 0);
+  CHECK(outcome.gathering == RankMask::all(4));
+  CHECK(outcome.taking_part.empty());
   CHECK(outcome.traffic.rows_sent == (40 + 3 + 0 + 9) * 4);
   CHECK(outcome.traffic.wasted_rows() == 0);
 }

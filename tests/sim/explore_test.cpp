@@ -67,7 +67,7 @@ RankDecision leaving() {
   return decision;
 }
 
-ExploreOutcome judged(std::vector<RankDecision> decisions) { return judge_case(decisions); }
+ExploreOutcome judged(std::vector<RankDecision> decisions) { return outcome_of(judge({.decisions = decisions})); }
 
 TEST_CASE("explore: what becomes of a case") {
   using enum ExploreOutcome;
@@ -79,6 +79,8 @@ TEST_CASE("explore: what becomes of a case") {
   CHECK(judged({decided(3, 3), RankDecision{}}) == disagrees);  // rank 1 is absent
   CHECK(judged({raised(), raised()}) == refused);
   CHECK(judged({above_cap(9), above_cap(9)}) == over_cap);
+  CHECK(judged({above_cap(9), raised()}) == over_cap);
+  CHECK(judged({above_cap(9), decided(0, 1)}) == disagrees);  // the kernel refuses 0, and nobody derived one size
   CHECK(judged({decided(2, 3), decided(2, 1)}) == overflow);
   CHECK(judged({decided(12, 3), decided(12, 1)}) == wasteful);
   CHECK(judged({decided(11, 3), decided(11, 1)}) == safe);

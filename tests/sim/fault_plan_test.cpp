@@ -85,14 +85,14 @@ TEST_CASE("a fault changes its own rank and not the others of the attention repl
   SUBCASE("the exchange of counts skipped: only that rank raises") {
     const ReplayReport report = run(replicas("  - {step: 1, skip_all_gather: 3}\n"));
     CHECK(sizes(report, 1) == Sizes{12, 12, 12, -1, 12, 12, 12, 12});
-    CHECK(report.steps[1].outcome.refused == 0b1000);
+    CHECK(report.steps[1].outcome.refused == RankMask(0b1000));
   }
   SUBCASE("another mode: it waits in the all-gatherv, the others in the all-to-all") {
     const ReplayReport report = run(plain("pr35758", "{mode: decode, tokens: [9], graph: false}",
                                           "  - {step: 0, wrong_mode: {rank: 1, mode: extend}}\n"));
     CHECK(report.verdict == Verdict::disagrees);
-    CHECK(report.steps[0].outcome.gathering == 0b0010);
-    CHECK(report.steps[0].outcome.taking_part == 0b1101);
+    CHECK(report.steps[0].outcome.gathering == RankMask(0b0010));
+    CHECK(report.steps[0].outcome.taking_part == RankMask(0b1101));
     CHECK(report.counts[static_cast<std::size_t>(FindingKind::missing_rank)] == 4);
   }
   SUBCASE("a replayed graph") {
@@ -189,7 +189,7 @@ TEST_CASE("#35758: ranks that expect other sizes in the all-gatherv disagree, in
     const auto report = replay(*scenario, "test", options);
     REQUIRE(report.has_value());
     const ReplayedStep& step = report->steps.at(1);
-    CHECK(step.outcome.gathering == 0xF);
+    CHECK(step.outcome.gathering == RankMask::all(4));
     CHECK(step.outcome.gather_disagreeing_rank == 3);
     CHECK(step.outcome.verdict == Verdict::disagrees);
     CHECK(step.outcome.stopped);

@@ -234,7 +234,7 @@ TEST_CASE("sim: a write past the slice is reported, not performed") {
 TEST_CASE("sim: an absent rank: who waits for whom, and a mask") {
   World world(std::vector<AllToAllConfig>(4, config_of(4, 8)));
   world.draw({1, 2, 3, 4});
-  world.sim->set_absent(std::uint64_t{1} << 2);
+  world.sim->set_absent(RankMask::of(2));
   const auto stuck = world.round({8, 8, 8, 8});
   REQUIRE(!stuck.has_value());
   CHECK(stuck.error().kind == ErrorKind::runtime_error);
@@ -243,7 +243,7 @@ TEST_CASE("sim: an absent rank: who waits for whom, and a mask") {
   CHECK(missing->rank == 0);
   CHECK(missing->peer == 2);
   CHECK(!world.sim->dispatch(world.inputs({8, 8, 8, 8})).has_value());  // stuck until reset
-  world.sim->set_absent(0);
+  world.sim->set_absent({});
   world.sim->reset();
   CHECK(world.round({8, 8, 8, 8}).has_value());
 
@@ -251,7 +251,7 @@ TEST_CASE("sim: an absent rank: who waits for whom, and a mask") {
   for (AllToAllConfig& config : masked) config.active_rank_mask = 0b1011;
   World alive(masked);
   alive.draw({1, 2, 3, 4});
-  alive.sim->set_absent(std::uint64_t{1} << 2);
+  alive.sim->set_absent(RankMask::of(2));
   REQUIRE(alive.round({8, 8, 8, 8}).has_value());
   CHECK(count(alive, FindingKind::missing_rank) == 0);
   CHECK(alive.outputs[2].empty());
@@ -261,7 +261,7 @@ TEST_CASE("sim: a rank that goes missing between dispatch and combine") {
   World world({config_of(2, 8), config_of(2, 8)});
   world.draw({1, 2});
   REQUIRE(world.sim->dispatch(world.inputs({8, 8})).has_value());
-  world.sim->set_absent(0b10);
+  world.sim->set_absent(RankMask::of(1));
   REQUIRE(!world.sim->combine(std::vector<std::int64_t>{8, 8}, world.outputs).has_value());
   REQUIRE(find(world, FindingKind::missing_rank) != nullptr);
   CHECK(find(world, FindingKind::missing_rank)->operation == Operation::combine);

@@ -250,10 +250,8 @@ Result<int> run_check(const Options& options, const CommandLine& line, Io& io) {
   io.out << (*format == 0   ? check_as_text(servers, {options.verbose, io.colour})
              : *format == 1 ? check_as_json(servers, source)
                             : check_as_sarif(servers, source));
-  const bool error_found = std::ranges::any_of(servers, [](const CheckedServer& server) {
-    return std::ranges::any_of(server.report.findings,
-                               [](const CheckFinding& finding) { return finding.severity == Severity::error; });
-  });
+  const bool error_found =
+      std::ranges::any_of(servers, [](const CheckedServer& server) { return server.report.has_error(); });
   return error_found ? kErrorFound : kNothingWrong;
 }
 

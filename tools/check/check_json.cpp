@@ -53,15 +53,17 @@ Json witness_as_json(const std::optional<CheckWitness>& witness) {
 }
 
 Json finding_as_json(const CheckFinding& finding) {
-  return {{"id", name(finding.kind)},
-          {"about", finding_info(finding.kind).what},
-          {"severity", name(finding.severity)},
-          {"phase", name(finding.phase)},
-          {"message", finding.message},
-          {"consequence", finding.consequence},
-          {"why", finding.chain},
-          {"witness", witness_as_json(finding.witness)},
-          {"fix", finding.fix}};
+  Json out = {{"id", name(finding.kind)},
+              {"about", finding_info(finding.kind).what},
+              {"severity", name(finding.severity)},
+              {"phase", name(finding.phase)},
+              {"message", finding.message},
+              {"consequence", finding.consequence},
+              {"why", finding.chain},
+              {"witness", witness_as_json(finding.witness)},
+              {"fix", finding.fix}};
+  if (finding.before) out["before"] = witness_as_json(finding.before);
+  return out;
 }
 
 namespace {

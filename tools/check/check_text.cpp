@@ -145,8 +145,12 @@ std::vector<std::string> head(const CheckReport& report, const TextStyle& style)
   std::string word(name(report.verdict));
   std::ranges::transform(word, word.begin(),
                          [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  // The verdict is about sizes: bytes may go wrong all the same.
+  const bool is_unsafe = report.verdict == Verdict::agrees && report.has_error();
   std::vector<std::string> lines = {
-      fmt::format("{}: {}", painted(word, colour_of(report.verdict), style.colour), verdict_in_words(report.verdict))};
+      fmt::format("{}{}: {}", painted(word, is_unsafe ? "1;31" : colour_of(report.verdict), style.colour),
+                  is_unsafe ? " on sizes, yet bytes go wrong" : "", verdict_in_words(report.verdict))};
+  if (is_unsafe) lines = wrap(lines.front(), kWidth, 2);
   std::vector<std::string> facts;
   if (report.generation != nullptr) facts.push_back(version_words(*report.generation));
   if (!report.backend.empty()) facts.push_back(topology_words(report));

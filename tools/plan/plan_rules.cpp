@@ -6,6 +6,7 @@
 #include <array>
 
 #include "model/engines/sglang/engine.h"
+#include "model/step/judgement.h"
 
 namespace a2asim {
 namespace {
@@ -20,14 +21,6 @@ std::span<const RankDecision> decide(Decider& decider, PlanPath path, std::size_
   return decider.decide(batches, path == PlanPath::graph_decode ? GraphChoice::engine : GraphChoice::eager);
 }
 
-// As the peers of a collective see it: the size, or none where the rank raises.
-bool all_equal(std::span<const RankDecision> decisions) {
-  return std::ranges::all_of(decisions, [&](const RankDecision& decision) {
-    return decision.raised.has_value() == decisions[0].raised.has_value() &&
-           decision.sizing.runtime_max_tokens_per_rank == decisions[0].sizing.runtime_max_tokens_per_rank;
-  });
-}
-
 std::string words(const Error& error) { return fmt::format("{}: {}", name(error.kind), error.message); }
 
 PlanRule outcome(const Deployment& deployment, Decider& decider, PlanPath path, std::int64_t tokens) {
@@ -35,23 +28,27 @@ PlanRule outcome(const Deployment& deployment, Decider& decider, PlanPath path, 
   const auto dp_ranks = static_cast<std::size_t>(topology.attn_dp_size);
   PlanRule out;
   out.path = path;
-  const RankDecision first = decide(decider, path, dp_ranks, tokens, tokens)[0];
+  const auto judged = [&](std::int64_t others) {
+    const auto decisions = decide(decider, path, dp_ranks, tokens, others);
+    return std::pair(judge({.decisions = decisions, .max_num_tokens = deployment.max_num_tokens}), decisions[0]);
+  };
+  const auto [said, first] = judged(tokens);
   out.rule = text(first.sizing.branch);
   const std::int64_t rows = (tokens + topology.attn_tp_size - 1) / topology.attn_tp_size;
   out.needed_slots = topology.ep_size * rows;
   const std::int64_t size = first.sizing.runtime_max_tokens_per_rank;
-  if (first.exceeds_cap) {
+  if (said.over_capacity.contains(0)) {
     out.refused = fmt::format("R = {} exceeds max_num_tokens {}", size, deployment.max_num_tokens);
   } else if (first.raised) {
     out.refused = words(*first.raised);
-  } else if (first.sizing.branch == SizingBranch::allgather_prefill) {
+  } else if (said.gathering.contains(0)) {
     out.needed_slots = 0;
   } else {
     out.runtime_max_tokens = size;
     out.computed_slots = topology.ep_size * size;
   }
   for (const std::int64_t others : {std::int64_t{0}, std::int64_t{1}})
-    out.agrees = out.agrees && all_equal(decide(decider, path, dp_ranks, tokens, others));
+    out.agrees = out.agrees && judged(others).first.verdict != Verdict::disagrees;
   return out;
 }
 

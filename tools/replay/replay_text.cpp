@@ -123,7 +123,7 @@ void add_findings(Lines& lines, const ReplayedStep& step, const ReplayTextStyle&
 // in_full: with its findings; otherwise they are only counted.
 void add_step(Lines& lines, const ReplayedStep& step, bool in_full, const ReplayTextStyle& style) {
   lines.push_back(fmt::format("step {}, {}: {}{}", step.outcome.step, name(step.outcome.phase),
-                              step.outcome.group == 0 ? "no work" : name(step.outcome.verdict),
+                              step.outcome.group.empty() ? "no work" : name(step.outcome.verdict),
                               step.outcome.stopped ? "; the run stops here" : ""));
   for (const std::string& line : rank_table(step, style.verbose ? step.ranks.size() : kMaxGroups))
     lines.push_back("  " + line);
@@ -165,8 +165,9 @@ void add_totals(Lines& lines, const ReplayReport& report) {
   lines.push_back(fmt::format("moved {}; {} of {} row slots ({:.1f} %) were never filled, {} of both regions",
                               bytes_in_words(report.bytes_moved()), traffic.wasted_rows(), traffic.rows_reserved, share,
                               bytes_in_words(report.bytes_wasted())));
-  const bool computed = std::ranges::any_of(
-      report.steps, [](const ReplayedStep& step) { return step.outcome.taking_part != 0 && !step.outcome.stopped; });
+  const bool computed = std::ranges::any_of(report.steps, [](const ReplayedStep& step) {
+    return !step.outcome.taking_part.empty() && !step.outcome.stopped;
+  });
   if (report.fidelity == Fidelity::numeric && report.bad_tokens == 0 && computed)
     lines.push_back("every output of the all-to-all equals the dense oracle within rounding");
 }

@@ -113,7 +113,7 @@ class Buffer {
   }
 
  private:
-  bool takes_part(int rank) const { return (layer_.outcome.taking_part >> rank & 1) != 0; }
+  bool takes_part(int rank) const { return layer_.outcome.taking_part.contains(rank); }
 
   RowView look(int source, std::int64_t slot) const {
     return payload_ == kCombine ? alltoall_.returned(rank_, source, slot)
@@ -224,7 +224,7 @@ void BufferRecorder::follow_tokens(const MirroredLayer& layer, const SimAllToAll
   if (steps_followed_ > kStepsFollowed) return;
   std::size_t followed = 0;
   for (std::size_t rank = 0; rank < layer.configs.size(); ++rank) {
-    if ((layer.outcome.taking_part >> rank & 1) == 0) continue;
+    if (!layer.outcome.taking_part.contains(static_cast<int>(rank))) continue;
     for (std::int64_t token = 0; token < layer.decisions[rank].real_rows; ++token) {
       auto row = alltoall.wrong_row_of(static_cast<int>(rank), token);
       if (!row) continue;
@@ -240,14 +240,14 @@ void BufferRecorder::combined(const MirroredLayer& layer, SimAllToAll& alltoall,
   std::vector<int> parts(layer.configs[0].payload_bytes_per_token.size());
   std::iota(parts.begin(), parts.end(), 0);
   parts.push_back(kCombine);
-  left_out_ += std::popcount(layer.outcome.taking_part) * static_cast<std::int64_t>(parts.size());
+  left_out_ += layer.outcome.taking_part.count() * static_cast<std::int64_t>(parts.size());
   const std::vector<std::int64_t> wrong = ranks_with_wrong_rows(layer, alltoall);
   if (!wrong.empty() && layer.layer < kLayersDrawn) follow_tokens(layer, alltoall);
   const std::int64_t limit_bytes = wrong.empty() ? limit_bytes_ / 2 : limit_bytes_;
   bool& is_full = wrong.empty() ? is_half_full_ : is_full_;
   if (is_full || layer.layer >= kLayersDrawn) return;
   for (const std::int64_t rank : chosen(ranks, wrong, kRanksDrawn)) {
-    if ((layer.outcome.taking_part >> rank & 1) == 0) continue;
+    if (!layer.outcome.taking_part.contains(static_cast<int>(rank))) continue;
     for (const int part : parts) {
       Json buffer = Buffer(layer, alltoall, static_cast<int>(rank), part).as_json();
       const auto bytes = static_cast<std::int64_t>(buffer.dump().size());

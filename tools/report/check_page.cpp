@@ -7,6 +7,7 @@
 #include "model/alltoall/workspace.h"
 #include "model/check/finding_info.h"
 #include "model/step/engine.h"
+#include "sim/scenario/witness_steps.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/text.h"
 #include "tools/report/page.h"
@@ -92,18 +93,6 @@ Tone tone_of(Verdict verdict) {
   return verdict == Verdict::agrees ? Tone::good : verdict == Verdict::out_of_scope ? Tone::neutral : Tone::bad;
 }
 
-std::optional<Step> step_of(const CheckWitness& witness) {
-  Step step;
-  for (std::size_t rank = 0; rank < witness.tokens_per_dp_rank.size(); ++rank) {
-    if (rank >= witness.modes.size()) return std::nullopt;
-    const Result<ForwardMode> mode = parse_forward_mode(witness.modes[rank]);
-    if (!mode || witness.tokens_per_dp_rank[rank] > kMaxScenarioTokens) return std::nullopt;
-    step.mode.push_back(*mode);
-    step.tokens.push_back(witness.tokens_per_dp_rank[rank]);
-  }
-  return step;
-}
-
 }  // namespace
 
 std::string shell_command(const std::vector<std::string>& argv) {
@@ -132,16 +121,15 @@ std::optional<Scenario> witness_scenario(const CheckReport& report, const std::v
     return finding.severity == Severity::error && finding.witness.has_value();
   });
   if (found == report.findings.end() || !model || report.generation == nullptr) return std::nullopt;
-  std::optional<Step> step = step_of(*found->witness);
-  if (!step) return std::nullopt;
   Scenario scenario;
+  scenario.steps = witness_steps(*found);
+  if (scenario.steps.empty()) return std::nullopt;
   scenario.name = "witness";
   scenario.engine = engine_of(*report.generation).name;
   scenario.version = report.generation->name;
   scenario.launch = shell_command(argv);
   scenario.env.insert(env.begin(), env.end());
   scenario.model = {model->num_experts, model->top_k, kWitnessHidden, 1, DataType::bfloat16};
-  scenario.steps.push_back(std::move(*step));
   return scenario;
 }
 
@@ -153,7 +141,8 @@ std::string check_page(const CheckForPage& check) {
   page.header = verdict_header(
       fmt::format("a2asim check{}",
                   report.generation == nullptr ? "" : fmt::format(" · SGLang {}", report.generation->name)),
-      tone_of(report.verdict), verdict_title(report.verdict), capitalised(verdict_in_words(report.verdict)) + ".");
+      report.has_error() ? Tone::bad : tone_of(report.verdict), verdict_title(report.verdict),
+      capitalised(verdict_in_words(report.verdict)) + ".");
   page.body = "check.mustache";
   const bool disagrees = report.verdict == Verdict::disagrees || report.verdict == Verdict::over_capacity;
   if (disagrees && report.topology.tp_size > 1)

@@ -19,7 +19,7 @@ constexpr std::size_t kGroups = 64;       // of ranks, in a step's table
 constexpr std::size_t kStepFindings = 8;  // that are not about rows
 
 std::string step_title(const ReplayedStep& step) {
-  const std::string_view verdict = step.outcome.group == 0 ? "no work" : name(step.outcome.verdict);
+  const std::string_view verdict = step.outcome.group.empty() ? "no work" : name(step.outcome.verdict);
   return fmt::format("step {}, {}: {}{}", step.outcome.step, phase_title(step.outcome.phase), verdict,
                      step.is_bad() && step.outcome.verdict == Verdict::agrees ? ", and yet something is wrong" : "");
 }
@@ -166,9 +166,9 @@ Json first_buffer(const ReplayForPage& replay, const Finding* told) {
 
 // Why a step has no buffers to draw; empty: it has some.
 std::string why_empty(const ReplayedStep& step) {
-  if (step.outcome.group == 0) return "No rank has work in this step.";
+  if (step.outcome.group.empty()) return "No rank has work in this step.";
   if (step.outcome.stopped) return "The run stops in this step: some ranks refuse, or wait for others for ever.";
-  return step.outcome.taking_part == 0 ? "No rank enters the all-to-all in this step." : "";
+  return step.outcome.taking_part.empty() ? "No rank enters the all-to-all in this step." : "";
 }
 
 Json elided_words(const ReplayForPage& replay, std::size_t steps) {

@@ -301,8 +301,9 @@ Json faults_values(const std::vector<Fault>& faults) {
 }
 
 Json all_well(const ReplayReport& report) {
-  const bool computed = std::ranges::any_of(
-      report.steps, [](const ReplayedStep& step) { return step.outcome.taking_part != 0 && !step.outcome.stopped; });
+  const bool computed = std::ranges::any_of(report.steps, [](const ReplayedStep& step) {
+    return !step.outcome.taking_part.empty() && !step.outcome.stopped;
+  });
   const std::int64_t wasted = report.knows_traffic() ? report.traffic.wasted_rows() : 0;
   return {{"steps", counted(static_cast<std::size_t>(report.steps_run), "step")},
           {"numeric", report.fidelity == Fidelity::numeric && computed},

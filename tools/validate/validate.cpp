@@ -23,7 +23,7 @@ std::string explain(const ReplayReport& report) {
         return fmt::format("step {}: SGLang's own rule refuses before any all-to-all: {}: {}", step.outcome.step,
                            name(rank.decision.raised->kind), rank.decision.raised->message);
     }
-    if (step.outcome.refused != 0)
+    if (!step.outcome.refused.empty())
       return fmt::format("step {}: FlashInfer refuses these sizes on every rank", step.outcome.step);
   }
   return "no step of it has an all-to-all";

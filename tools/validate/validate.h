@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "model/alltoall/alltoall.h"
+#include "model/base/rank_mask.h"
 #include "model/step/verdict.h"
 #include "sim/scenario/scenario.h"
 
@@ -45,7 +46,7 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
   virtual AllToAll& all_to_all() = 0;
-  virtual void set_active_rank_mask(std::uint64_t mask) = 0;
+  virtual void set_active_rank_mask(RankMask mask) = 0;
   virtual Result<void> check_red_zones() = 0;
 
  protected:

@@ -22,7 +22,7 @@ class CudaDevice final : public Device {
  public:
   explicit CudaDevice(std::unique_ptr<Made> made) : made_(std::move(made)) {}
   AllToAll& all_to_all() override { return *made_; }
-  void set_active_rank_mask(std::uint64_t mask) override { made_->set_active_rank_mask(mask); }
+  void set_active_rank_mask(RankMask mask) override { made_->set_active_rank_mask(mask.bits()); }
   Result<void> check_red_zones() override { return made_->check_red_zones(); }
 
  private:

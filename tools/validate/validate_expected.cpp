@@ -22,20 +22,11 @@ std::optional<AllToAllError> misaligned(const AllToAllConfig& config, std::int64
 
 }  // namespace
 
-std::vector<int> ranks_in(std::uint64_t mask) {
-  std::vector<int> ranks;
-  for (int r = 0; r < kMaxRanks; ++r)
-    if (has_rank(mask, r)) ranks.push_back(r);
-  return ranks;
-}
+bool disagrees(const MirroredLayer& layer) { return !layer.outcome.geometry.agrees(); }
 
-bool disagrees(const MirroredLayer& layer) {
-  return !layer.outcome.geometry.same_r || !layer.outcome.geometry.same_layout;
-}
-
-std::optional<AllToAllError> expected_refusal(const MirroredLayer& layer, std::uint64_t ranks) {
+std::optional<AllToAllError> expected_refusal(const MirroredLayer& layer, RankMask ranks) {
   using Kind = AllToAllErrorKind;
-  for (const int r : ranks_in(ranks)) {
+  for (const int r : ranks) {
     const auto at = static_cast<std::size_t>(r);
     const AllToAllConfig& config = layer.configs[at];
     const std::int64_t rows = layer.inputs[at].local_num_tokens;
@@ -76,17 +67,18 @@ bool names_disagreement(const Error& error, const MirroredLayer& layer) {
     }
   };
   return std::ranges::any_of(all_to_all_errors(error), [&](const AllToAllError& said) {
-    return said.kind == AllToAllErrorKind::differs && has_rank(layer.outcome.taking_part, said.rank) &&
-           has_rank(layer.outcome.taking_part, said.peer) && said.own != said.other && said.own >= 0 &&
-           said.own == value(said, said.rank) && said.other == value(said, said.peer);
+    return said.kind == AllToAllErrorKind::differs && said.rank >= 0 && said.peer >= 0 &&
+           layer.outcome.taking_part.contains(said.rank) && layer.outcome.taking_part.contains(said.peer) &&
+           said.own != said.other && said.own >= 0 && said.own == value(said, said.rank) &&
+           said.other == value(said, said.peer);
   });
 }
 
 std::string unnamed_wait(const Error& error, const MirroredLayer& layer) {
   const std::vector<AllToAllError> said = all_to_all_errors(error);
-  const std::uint64_t missing = layer.outcome.group & ~layer.outcome.taking_part;
-  for (const int rank : ranks_in(layer.outcome.taking_part)) {
-    for (const int peer : ranks_in(missing)) {
+  const RankMask missing = layer.outcome.group - layer.outcome.taking_part;
+  for (const int rank : layer.outcome.taking_part) {
+    for (const int peer : missing) {
       const bool named = std::ranges::any_of(said, [&](const AllToAllError& one) {
         return one.kind == AllToAllErrorKind::waits && one.rank == rank && one.peer == peer;
       });

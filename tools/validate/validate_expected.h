@@ -11,14 +11,12 @@
 
 namespace a2asim {
 
-constexpr bool has_rank(std::uint64_t mask, int rank) { return (mask >> rank & 1) != 0; }
-std::vector<int> ranks_in(std::uint64_t mask);
 
 // Ranks that would use different sizes in this layer.
 bool disagrees(const MirroredLayer& layer);
 
 // What the device has to refuse before any write: the input of the first such rank of `ranks`.
-std::optional<AllToAllError> expected_refusal(const MirroredLayer& layer, std::uint64_t ranks);
+std::optional<AllToAllError> expected_refusal(const MirroredLayer& layer, RankMask ranks);
 
 // Is this among what the error says?
 bool names(const Error& error, const AllToAllError& expected);

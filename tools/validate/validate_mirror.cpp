@@ -18,8 +18,8 @@ constexpr std::size_t kRemarksOfAKind = 4;
 // What a rank gives to dispatch; zeros where the simulation carries no bytes.
 class Inputs {
  public:
-  Inputs(const MirroredLayer& layer, std::uint64_t ranks) {
-    for (const int rank : ranks_in(ranks)) {
+  Inputs(const MirroredLayer& layer, RankMask ranks) {
+    for (const int rank : ranks) {
       const auto at = static_cast<std::size_t>(rank);
       inputs_.push_back(layer.inputs[at]);
       DispatchInput& input = inputs_.back();
@@ -37,10 +37,7 @@ class Inputs {
   std::vector<std::vector<std::byte>> zeros_;
 };
 
-std::uint64_t all_ranks(const MirroredLayer& layer) {
-  const std::size_t ranks = layer.configs.size();
-  return ranks == kMaxRanks ? ~std::uint64_t{0} : (std::uint64_t{1} << ranks) - 1;
-}
+RankMask all_ranks(const MirroredLayer& layer) { return RankMask::all(static_cast<int>(layer.configs.size())); }
 
 std::vector<std::int64_t> runtime_max_of(std::span<const DispatchInput> inputs) {
   std::vector<std::int64_t> all;
@@ -91,13 +88,14 @@ void ValidationMirror::stop(std::string why) {
   if (out_.why.empty()) out_.why = std::move(why);
 }
 
-std::unique_ptr<Device> ValidationMirror::make(const MirroredLayer& layer, CheckKind kind, std::uint64_t local_ranks,
+std::unique_ptr<Device> ValidationMirror::make(const MirroredLayer& layer, CheckKind kind, RankMask local_ranks,
                                                bool waits) {
   DeviceRequest request;
   request.configs.assign(layer.configs.begin(), layer.configs.end());
-  for (AllToAllConfig& config : request.configs) config.active_rank_mask = ~layer.masked;
+  for (AllToAllConfig& config : request.configs)
+    config.active_rank_mask = (RankMask::everybody() - layer.masked).bits();
   request.guard = guard_;
-  if (local_ranks != all_ranks(layer)) request.local_ranks = ranks_in(local_ranks);
+  if (local_ranks != all_ranks(layer)) request.local_ranks.assign(local_ranks.begin(), local_ranks.end());
   request.short_timeout = waits;
   auto made = make_device_(request);
   if (made) return std::move(*made);
@@ -115,7 +113,7 @@ bool ValidationMirror::is_ready(const MirroredLayer& layer) {
       return false;
     }
   }
-  if (masked_ != layer.masked) device_->set_active_rank_mask(~layer.masked);
+  if (masked_ != layer.masked) device_->set_active_rank_mask(RankMask::everybody() - layer.masked);
   masked_ = layer.masked;
   return true;
 }
@@ -298,7 +296,7 @@ void ValidationMirror::check_guard(const MirroredLayer& layer) {
   check_recovery(layer);
 }
 
-void ValidationMirror::check_refusal(const MirroredLayer& layer, std::uint64_t ranks) {
+void ValidationMirror::check_refusal(const MirroredLayer& layer, RankMask ranks) {
   const auto refusal = expected_refusal(layer, ranks);
   const auto device = make(layer, CheckKind::refusal, ranks, false);
   if (!refusal || device == nullptr) return;
@@ -354,18 +352,18 @@ void ValidationMirror::check_recovery(const MirroredLayer& layer) {
 void ValidationMirror::stopped(const MirroredLayer& layer) {
   if (done_) return;
   const StepOutcome& outcome = layer.outcome;
-  const std::uint64_t refused = outcome.over_capacity | outcome.table_overflow;
+  const RankMask refused = outcome.over_capacity | outcome.table_overflow;
   const bool sends_refused = expected_refusal(layer, outcome.taking_part).has_value();
-  if ((refused | outcome.taking_part) != 0) ++out_.steps;
-  if (refused != 0) check_refusal(layer, refused);
+  if (!(refused | outcome.taking_part).empty()) ++out_.steps;
+  if (!refused.empty()) check_refusal(layer, refused);
   if (sends_refused)
     check_refusal(layer, outcome.taking_part);
-  else if (outcome.taking_part != 0)
+  else if (!outcome.taking_part.empty())
     check_missing(layer);
   const bool all_over = outcome.over_capacity == outcome.group && !disagrees(layer);
   if (all_over) check_verdict(layer, Verdict::over_capacity);
   const std::string up_to = fmt::format("compared up to step {}: there ", outcome.step);
-  if ((refused | outcome.taking_part) != 0) return stop(up_to + "it ends on both");
+  if (!(refused | outcome.taking_part).empty()) return stop(up_to + "it ends on both");
   stop(out_.steps == 0 ? "" : up_to + "SGLang's own rule refuses, before any all-to-all");
 }
 

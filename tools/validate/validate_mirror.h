@@ -28,7 +28,7 @@ class ValidationMirror final : public ClusterMirror {
   void add(CheckKind kind, bool passed, const MirroredLayer& layer, std::string what = {});
   void stop(std::string why);
   bool is_ready(const MirroredLayer& layer);
-  std::unique_ptr<Device> make(const MirroredLayer& layer, CheckKind kind, std::uint64_t local_ranks, bool waits);
+  std::unique_ptr<Device> make(const MirroredLayer& layer, CheckKind kind, RankMask local_ranks, bool waits);
   Result<void> run_graph(const MirroredLayer& layer, std::span<const DispatchInput> inputs);
   Result<void> finish_layer(const MirroredLayer& layer);
   // Empty: equal, but for races, which are settled in `alltoall`; otherwise what differs.
@@ -36,7 +36,7 @@ class ValidationMirror final : public ClusterMirror {
                              const DispatchWrites* writes, bool only_races);
   void compare_outputs(const MirroredLayer& layer, std::span<const std::vector<std::byte>> outputs);
   void check_guard(const MirroredLayer& layer);
-  void check_refusal(const MirroredLayer& layer, std::uint64_t ranks);
+  void check_refusal(const MirroredLayer& layer, RankMask ranks);
   void check_missing(const MirroredLayer& layer);
   void check_recovery(const MirroredLayer& layer);
   void check_verdict(const MirroredLayer& layer, Verdict seen);
@@ -48,7 +48,7 @@ class ValidationMirror final : public ClusterMirror {
   bool done_ = false;      // nothing more to compare in this scenario
   bool in_layer_ = false;  // the device has done this layer's dispatch
   bool is_graph_ = false;  // and, by a graph, all the rest of it
-  std::uint64_t masked_ = 0;
+  RankMask masked_;
   std::map<std::vector<std::int64_t>, GraphId> graphs_;  // by rows and R of every rank
   Outputs outputs_;                                      // the device's
   std::span<const std::vector<std::byte>> simulated_;    // the simulator's, of the same layer

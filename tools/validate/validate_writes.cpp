@@ -6,18 +6,11 @@
 #include "model/alltoall/routing.h"
 
 namespace a2asim {
-namespace {
-
-constexpr bool has(std::uint64_t mask, int rank) { return (mask >> rank & 1) != 0; }
-
-}  // namespace
-
 DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.configs.size()) {
   const int ranks = static_cast<int>(layer.configs.size());
-  for (int writer = 0; writer < ranks; ++writer) {
+  for (const int writer : layer.outcome.taking_part) {
     const AllToAllConfig& config = layer.configs[static_cast<std::size_t>(writer)];
     const DispatchInput& input = layer.inputs[static_cast<std::size_t>(writer)];
-    if (!has(layer.outcome.taking_part, writer)) continue;
     const RegionView regions = config.regions(input.runtime_max_tokens_per_rank);
     std::array<std::int64_t, kMaxRanks> next = {};
     for (std::int64_t token = 0; token < input.local_num_tokens; ++token) {
@@ -26,7 +19,7 @@ DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.con
                        ranks, targets.data());
       for (int j = 0; j < config.top_k; ++j) {
         const int slice = targets[static_cast<std::size_t>(j)];
-        if (slice < 0 || has(layer.masked, slice)) continue;
+        if (slice < 0 || layer.masked.contains(slice)) continue;
         const std::int64_t slot = next[static_cast<std::size_t>(slice)]++;
         for (std::size_t p = 0; p < input.payloads.size(); ++p) {
           const std::int64_t bytes = config.payload_bytes_per_token[p];
@@ -45,16 +38,16 @@ DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.con
 bool DispatchWrites::may_be(int slice, std::int64_t at_bytes, std::byte value) const {
   const std::vector<Write>& writes = by_slice_[static_cast<std::size_t>(slice)];
   auto after = std::ranges::upper_bound(writes, at_bytes, {}, &Write::begin);
-  std::uint64_t writers = 0;
+  RankMask writers;
   bool has_value = false;
   while (after != writes.begin()) {
     const Write& write = *--after;
     if (write.begin + longest_ <= at_bytes) break;
     if (write.begin + static_cast<std::int64_t>(write.bytes.size()) <= at_bytes) continue;
-    writers |= std::uint64_t{1} << write.writer;
+    writers.add(write.writer);
     has_value = has_value || write.bytes[static_cast<std::size_t>(at_bytes - write.begin)] == value;
   }
-  return has_value && (writers & (writers - 1)) != 0;
+  return has_value && writers.count() > 1;
 }
 
 bool DispatchWrites::hits_tables(const MirroredLayer& layer) const {

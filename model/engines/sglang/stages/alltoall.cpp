@@ -100,10 +100,8 @@ Result<AllToAllSetup> alltoall_of(const Started& started, const Layout& layout) 
   out.has_static_cap = find_static_cap(out.backend) != nullptr;
   out.dispatch_type = dispatch_type(args);
   out.flashinfer = &limits(generation.capacity.flashinfer);
-  if (started.given.model) {
-    out.num_experts = started.given.model->num_experts + args.ep_num_redundant_experts;
-    out.invalid_expert_id = invalid_token_expert_id(generation.sanitize, args.moe_runner_backend, out.num_experts);
-  }
+  if (started.given.model) out.num_experts = started.given.model->num_experts + args.ep_num_redundant_experts;
+  out.invalid_expert_id = invalid_token_expert_id(generation.sanitize, args.moe_runner_backend, out.num_experts);
   if (!out.uses_flashinfer) return out;
   if (auto ok = add_capacity(started, layout.topology.ep_size, out); !ok) return tl::unexpected(ok.error());
   add_launch_error(started, layout.topology.ep_size, out);

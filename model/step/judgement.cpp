@@ -1,0 +1,95 @@
+#include "model/step/judgement.h"
+
+#include <algorithm>
+
+#include "model/base/check_invariant.h"
+
+namespace a2asim {
+namespace {
+
+// Refusals of SGLang's rule and of FlashInfer's Python class (R <= cap) come before anything is launched.
+void classify(int rank, const RankDecision& decision, const RankGeometry& own, const DecidedStep& step,
+              Judgement& said) {
+  const bool gathers = leaves(decision);
+  if (!gathers && (decision.exceeds_cap || own.runtime_max_tokens_per_rank > own.max_num_tokens)) {
+    said.over_capacity.add(rank);
+    said.refused.add(rank);
+  } else if (decision.raised || (!gathers && step.refuses_dispatch)) {
+    said.refused.add(rank);
+  } else {
+    (gathers ? said.gathering : said.taking_part).add(rank);
+    // FlashInfer does not check this either; the kernel would leave its tables. The simulated rank stops here.
+    if (!gathers && step.max_top_k > 0 && own.local_num_tokens > own.max_num_tokens * step.max_top_k / step.top_k)
+      said.table_overflow.add(rank);
+  }
+}
+
+Verdict verdict_of(const Judgement& said) {
+  if (said.nobody_gets_in() && said.gathering.empty()) return Verdict::rejected;
+  const bool together = !said.stopped || said.nobody_enters();
+  if (!said.geometry.agrees() || !together || !said.refused_by_rule().empty()) return Verdict::disagrees;
+  const bool fits =
+      said.over_capacity.empty() && said.geometry.receive_overflow.empty() && said.geometry.refuses_combine.empty();
+  return fits ? Verdict::agrees : Verdict::over_capacity;
+}
+
+}  // namespace
+
+Phase phase_of(std::span<const RankDecision> decisions) {
+  bool any_replay = false, any_extend = false, any_verify = false;
+  for (const RankDecision& decision : decisions) {
+    any_replay |= decision.replay;
+    any_extend |= decision.is_extend;
+    any_verify |= decision.mode == ForwardMode::target_verify;
+  }
+  return any_extend   ? Phase::prefill
+         : any_verify ? Phase::verify
+         : any_replay ? Phase::graph_decode
+                      : Phase::eager_decode;
+}
+
+std::optional<FailedCapture> failed_capture(const Deployment& deployment) {
+  for (std::size_t bucket = 0; bucket < deployment.baked.size(); ++bucket)
+    for (const SizingDecision& rank : deployment.baked[bucket])
+      if (rank.runtime_max_tokens_per_rank > deployment.max_num_tokens)
+        return FailedCapture{deployment.capture_bs[bucket], rank.runtime_max_tokens_per_rank,
+                             deployment.graph_max_bs.is_explicit};
+  return std::nullopt;
+}
+
+void Judgement::gather_differs_at(int rank) {
+  A2ASIM_INVARIANT(gathering.contains(rank), "the rank is in the all-gatherv");
+  gather_disagreeing_rank = rank;
+  stopped = true;
+  verdict = Verdict::disagrees;
+}
+
+Judgement judge(const DecidedStep& step) {
+  const std::size_t every = (step.decisions.size() + RankMask::kMost - 1) / RankMask::kMost;
+  A2ASIM_INVARIANT(step.slices.empty() || (every <= 1 && step.slices.size() == step.decisions.size()),
+                   "slices: none, or one a rank");
+  Judgement said;
+  said.phase = phase_of(step.decisions);
+  if (std::ranges::none_of(step.decisions, &RankDecision::participates)) return said;
+  const auto ep_size = static_cast<std::int64_t>(step.decisions.size());
+  said.group = RankMask::all(static_cast<int>((step.decisions.size() + every - 1) / every)) - step.masked;
+  RankGeometry own{.max_num_tokens = step.max_num_tokens, .slice_bytes = std::numeric_limits<std::int64_t>::max()};
+  for (const int rank : said.group - step.absent) {
+    const RankDecision& decision = step.decisions[static_cast<std::size_t>(rank) * every];
+    if (!decision.participates) continue;
+    if (!step.slices.empty()) own = step.slices[static_cast<std::size_t>(rank)];
+    own.runtime_max_tokens_per_rank = decision.sizing.runtime_max_tokens_per_rank;
+    own.local_num_tokens = sent_rows(decision);
+    classify(rank, decision, own, step, said);
+    if ((said.taking_part | said.over_capacity).contains(rank)) said.geometry.add(rank, own, ep_size);
+  }
+  const RankMask cannot = said.taking_part & (said.geometry.refuses_dispatch | said.table_overflow);
+  said.refused |= cannot;
+  said.taking_part -= cannot;
+  const RankMask anybody = said.taking_part | said.gathering | said.refused;
+  said.stopped = !anybody.empty() && said.taking_part != said.group && said.gathering != said.group;
+  said.verdict = verdict_of(said);
+  return said;
+}
+
+}  // namespace a2asim
