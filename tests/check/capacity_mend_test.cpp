@@ -140,7 +140,7 @@ TEST_CASE(
     "mend: January's request pool is not divided by dp_size, so that a bucket can be larger than a rank's requests") {
   const std::string command = server(63, 2) +
                               "--max-running-requests 64 --chunked-prefill-size 64 --speculative-algorithm "
-                              "STANDALONE --speculative-num-steps 3 --speculative-eagle-topk 2 "
+                              "NGRAM --speculative-num-steps 3 --speculative-eagle-topk 2 "
                               "--speculative-num-draft-tokens 4";
   std::map<std::string, int> seen;
   CHECK(check_mends("pr14668", command, seen) > 0);

@@ -28,7 +28,8 @@ CheckReport check(const Question& question, const std::string& command) {
   REQUIRE(match.has_value());
   DeployOptions options;
   options.version = *match;
-  if (question.cap) options.env.set("SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK", std::to_string(*question.cap));
+  if (question.cap)
+    options.env.set("SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK", std::to_string(*question.cap));
   options.model = ModelShape{256, 8, 7168};
   options.gpu_memory_gib = question.gpu_memory_gib;
   options.model_quantization = question.model_quantization;
@@ -68,16 +69,22 @@ TEST_CASE("a graph size above the cap is captured at the start, whatever the req
     CHECK(finding->witness->runtime_max_tokens_per_rank.front() > 64);
     CHECK(finding->fix.find("lower --cuda-graph-") != std::string::npos);
   }
-  const CheckReport drafts = check({.cap = 1024}, gathered("--cuda-graph-max-bs 512 --speculative-algorithm EAGLE "
-                                                           "--speculative-num-steps 3 --speculative-eagle-topk 1 "
-                                                           "--speculative-num-draft-tokens 4"));
+  // With speculation the requests are always settled, and from May on buckets are no larger than a rank's. January's
+  // pool is not divided by dp_size.
+  const std::string january =
+      "--max-running-requests 64 --chunked-prefill-size 64 --cuda-graph-max-bs 64 --speculative-num-draft-tokens 4 "
+      "--speculative-algorithm ";
+  const CheckReport drafts = check({.generation = "pr14668", .cap = 16},
+                                   gathered(january + "EAGLE --speculative-num-steps 3 --speculative-eagle-topk 1"));
   CHECK(drafts.verdict == Verdict::over_capacity);
-  CHECK(find(drafts, "over_capacity", "x 4 tokens")->phase == Phase::verify);
-  // NGRAM asks for buckets by tokens in that version and never replays these; they are captured all the same.
-  const CheckReport ngram = check({.cap = 64}, gathered("--cuda-graph-max-bs 32 --speculative-algorithm NGRAM "
-                                                        "--speculative-num-draft-tokens 4"));
-  REQUIRE(find(ngram, "over_capacity", "captured at the start") != nullptr);
-  CHECK(find(ngram, "over_capacity", "captured at the start")->witness->runtime_max_tokens_per_rank.front() == 72);
+  const CheckFinding* const captured = find(drafts, "over_capacity", "x 4 tokens");
+  REQUIRE(captured != nullptr);
+  CHECK(captured->message.find("captured at the start") != std::string::npos);
+  CHECK(captured->phase == Phase::verify);
+  CHECK(captured->witness->runtime_max_tokens_per_rank.front() == 72);
+  const CheckReport ngram = check({.generation = "pr14668", .cap = 16}, gathered(january + "NGRAM"));
+  REQUIRE(find(ngram, "over_capacity", "R = 80") != nullptr);
+  CHECK(find(ngram, "over_capacity", "R = 80")->phase == Phase::verify);
 }
 
 TEST_CASE("graph sizes that fit, are cut by the request pool, or are left open, are no error") {
@@ -159,9 +166,9 @@ TEST_CASE("draft steps are eagle_topk wide, and count where that is more than a 
   CHECK(finding->witness->tokens_per_dp_rank.front() == 129);
   CHECK(finding->fix.find("2048") != std::string::npos);
   CHECK(check({.cap = 2048}, gathered(flags + "--speculative-num-steps 3")).verdict == Verdict::agrees);
-  // Its graphs are captured before any request, so that an open request limit does not matter.
+  // Its graphs are captured before any request.
   const std::string graphs =
-      "--cuda-graph-max-bs 256 --speculative-algorithm EAGLE --speculative-eagle-topk 8 "
+      "--max-running-requests 1024 --cuda-graph-max-bs 256 --speculative-algorithm EAGLE --speculative-eagle-topk 8 "
       "--speculative-num-draft-tokens 4 --speculative-num-steps 3";
   CHECK(find(check({.cap = 1024}, gathered(graphs)), "over_capacity", "a draft step")->severity == Severity::error);
   // One step drafts from the verify step's own output; steps or a model that are not known give a note.

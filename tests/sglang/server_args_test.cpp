@@ -155,6 +155,7 @@ TEST_CASE("lenient: unknown options are notes, and their values go with them") {
   CHECK(parsed->notes.size() == 2);
   CHECK(has_note(*parsed, "--no-such-flag is no option that is known here: ignored"));
   CHECK(has_note(*parsed, "--also is no option"));
+  CHECK(parsed->unrecognized == std::vector<std::string>{"--no-such-flag", "--also=x"});
   CHECK(has_note(*lenient("--enable-dp-atention"), "did you mean --enable-dp-attention?"));
   CHECK(has_note(*lenient("--cuda-graph-bs=1 2"), "'2' belongs to no option"));
 }
@@ -165,6 +166,7 @@ TEST_CASE("lenient: an option of another version is named with that version") {
   CHECK(has_note(*parsed, "--dwdp-size does not exist in SGLang of January 2026"));
   CHECK(has_note(*parsed, "only in 23 August 2026"));
   CHECK(parsed->args.dwdp_size == 1);
+  CHECK(parsed->unrecognized.empty());  // a release of this version may have it
 }
 
 TEST_CASE("lenient: old spellings") {

@@ -53,7 +53,7 @@ TEST_CASE("deploy_command says what came of a command") {
   options.guesses_model = true;
   const auto deployed = deploy_command(
       "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=9 python3 -m sglang.launch_server --tp 8 --dp 8 "
-      "--model-path deepseek-ai/DeepSeek-V3 --enable-dp-attention --moe-a2a-backend flashinfer --wich-flag",
+      "--model-path deepseek-ai/DeepSeek-V3 --enable-dp-attention --moe-a2a-backend flashinfer --tp 8",
       options);
   REQUIRE(deployed.has_value());
   REQUIRE(deployed->deployment);

@@ -1,5 +1,9 @@
 #include "model/engines/sglang/engine.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "model/base/one_line.h"
 #include "model/engines/sglang/deployment.h"
 #include "model/engines/sglang/start/refused_argument.h"
 
@@ -40,6 +44,20 @@ Result<DeployedCommand> deploy(LaunchCommand command, const DeployOptions& optio
   if (!parsed && parsed.error().kind != ErrorKind::parse_error) return tl::unexpected(parsed.error());
   if (!parsed) {
     out.refused = std::move(parsed.error());
+    return out;
+  }
+  // A front end of its own takes more options than the server's.
+  const bool is_server =
+      out.launch.front_end == FrontEnd::sglang_launch_server || out.launch.front_end == FrontEnd::sglang_serve;
+  if (is_server && !parsed->unrecognized.empty()) {
+    const std::string words = fmt::format("{}", fmt::join(parsed->unrecognized, " "));
+    if (&generation == &newest_generation())  // a newer release may have it: no verdict without knowing what it does
+      return fail(
+          ErrorKind::bad_input,
+          fmt::format("{} is no option of SGLang up to {}: {}, or name the version that has it", one_line(words, 100),
+                      generation.name, fix_for_unrecognized(generation, parsed->unrecognized)));
+    out.refused =
+        Error{ErrorKind::parse_error, "launch_server: error: unrecognized arguments: " + one_line(words, 200)};
     return out;
   }
   out.argument_notes = std::move(parsed->notes);

@@ -1,9 +1,9 @@
-#include "model/engines/sglang/stages/stages.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
+#include "model/engines/sglang/stages/stages.h"
 #include "model/engines/sglang/start/start_fix.h"
 
 namespace a2asim::stages {
@@ -12,7 +12,7 @@ namespace {
 // What SGLang takes from the device's memory when the command does not say (ServerArgs._handle_gpu_memory_settings).
 struct MemoryDefaults {
   double below_gib;
-  std::int64_t chunked_prefill_size;  // tokens, before the division by dp_size
+  std::int64_t chunked_prefill_size;   // tokens, before the division by dp_size
   std::int64_t graph_max_bs_small_tp;  // tp_size < 4
   std::int64_t graph_max_bs;
   std::int64_t largest_graph(std::int64_t tp_size) const { return tp_size < 4 ? graph_max_bs_small_tp : graph_max_bs; }
@@ -39,9 +39,10 @@ void settle_quantization(const DeploymentInputs& inputs, ServerArgs& args, Said&
     said.note(fmt::format("quantization {} is taken from the model's config", *args.quantization));
   } else if (const auto guessed = guess_quantization(args.model_path.value_or(""))) {
     args.quantization = std::string(*guessed);
-    said.note(fmt::format("quantization {} is guessed from the name in --model-path; give --quantization if it is "
-                          "another",
-                          *guessed));
+    said.note(
+        fmt::format("quantization {} is guessed from the name in --model-path; give --quantization if it is "
+                    "another",
+                    *guessed));
   }
 }
 
@@ -60,10 +61,37 @@ void settle_defaults(const MemoryDefaults& memory, Started& out, Said& said) {
   if (memory_known && !args.cuda_graph_max_bs) args.cuda_graph_max_bs = memory.largest_graph(args.tp_size);
 }
 
+// ServerArgs._handle_speculative_decoding, from July 2026 arg_groups/speculative_hook.py: what speculation sets
+// besides.
+void settle_speculation(ServerArgs& args, Said& said) {
+  if (!args.speculative_algorithm) return;
+  std::string algorithm = *args.speculative_algorithm;
+  std::ranges::transform(algorithm, algorithm.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (algorithm == "STANDALONE" && args.enable_dp_attention)
+    said.reject(
+        "_handle_speculative_decoding",
+        Error{ErrorKind::value_error, "Currently standalone speculative decoding does not support dp attention."},
+        "leave out --enable-dp-attention, or choose another --speculative-algorithm");
+  if (algorithm == "DFLASH" && !args.speculative_num_draft_tokens)
+    args.speculative_num_draft_tokens = args.speculative_dflash_block_size;
+  if (algorithm == "DSPARK") {
+    args.speculative_num_steps = args.speculative_eagle_topk = 1;
+    if (args.speculative_dspark_block_size) args.speculative_num_draft_tokens = *args.speculative_dspark_block_size + 1;
+  }
+  if (args.max_running_requests) return;
+  constexpr std::int64_t kRequests = 48;
+  args.max_running_requests = kRequests;
+  said.note(
+      fmt::format("--max-running-requests is not given: with speculation SGLang runs {} requests in all", kRequests));
+}
+
 // The last argument that SGLang settles, after the handlers.
 void settle_speculative_width(ServerArgs& args, Said& said) {
   if (!args.speculative_algorithm) return;
-  if (args.speculative_eagle_topk == 1 && args.speculative_num_steps && is_eagle_like(args.speculative_algorithm)) {
+  const bool is_standalone = args.speculative_algorithm == "STANDALONE";
+  if (args.speculative_eagle_topk == 1 && args.speculative_num_steps &&
+      (is_eagle_like(args.speculative_algorithm) || is_standalone)) {
     const std::int64_t resolved = *args.speculative_num_steps + 1;
     if (args.speculative_num_draft_tokens && *args.speculative_num_draft_tokens != resolved)
       said.note(fmt::format("--speculative-num-draft-tokens {} becomes {} (num_steps + 1, because topk is 1)",
@@ -71,8 +99,9 @@ void settle_speculative_width(ServerArgs& args, Said& said) {
     args.speculative_num_draft_tokens = resolved;
   }
   if (!args.speculative_num_draft_tokens)
-    said.note("the speculative width depends on the model and is not settled by the command: give "
-              "--speculative-num-draft-tokens; 1 is assumed");
+    said.note(
+        "the speculative width depends on the model and is not settled by the command: give "
+        "--speculative-num-draft-tokens; 1 is assumed");
 }
 
 }  // namespace
@@ -83,8 +112,7 @@ std::int64_t chunk_of_replica(const ServerArgs& args, std::int64_t tokens) {
 
 Started start(const DeploymentInputs& inputs, Said& said) {
   if (!inputs.has_flashinfer_dispatcher && inputs.args.moe_a2a_backend == "flashinfer")
-    said.reject("argparse",
-                Error{ErrorKind::parse_error, "argument --moe-a2a-backend: invalid choice: 'flashinfer'"},
+    said.reject("argparse", Error{ErrorKind::parse_error, "argument --moe-a2a-backend: invalid choice: 'flashinfer'"},
                 fmt::format("SGLang has a FlashInfer dispatcher from #{} ({}) on", generations().front().pr,
                             generations().front().date));
   const MemoryDefaults& memory = memory_defaults(inputs.gpu_memory_gib);
@@ -101,6 +129,7 @@ Started start(const DeploymentInputs& inputs, Said& said) {
   if (!out.args.chunked_prefill_size)
     out.args.chunked_prefill_size = chunk_of_replica(out.args, memory.chunked_prefill_size);
   out.assumed_graph_max_bs = memory.largest_graph(out.args.tp_size);
+  settle_speculation(out.args, said);
   settle_speculative_width(out.args, said);
   return out;
 }

@@ -4,10 +4,10 @@
 
 #include <optional>
 
-#include "model/launch/argparse.h"
 #include "model/base/nearest.h"
-#include "model/base/words.h"
 #include "model/base/one_line.h"
+#include "model/base/words.h"
+#include "model/launch/argparse.h"
 
 namespace a2asim {
 namespace {
@@ -45,11 +45,40 @@ std::string nearest_choice(const Refused& refused) {
              : fmt::format("give {} {} (now {})", option_of(*refused.flag), meant, one_line(refused.value, 60));
 }
 
+// The dash in front of the word that a word processor made of two: en dash, em dash or minus sign.
+std::string_view typographic_dash(std::string_view word) {
+  for (const std::string_view dash : {"\xE2\x80\x93", "\xE2\x80\x94", "\xE2\x88\x92"})
+    if (word.starts_with(dash)) return dash;
+  return {};
+}
+
 }  // namespace
+
+std::string fix_for_unrecognized(const Generation& generation, std::span<const std::string> words) {
+  std::vector<std::string_view> names;
+  for (const OptionSet::Option& known : option_set(generation.options).options()) names.push_back(known.string);
+  std::string fix;
+  bool is_value = false;  // behind an option that was not recognized only for its dash
+  for (const std::string& word : words) {
+    const std::string option = word.substr(0, word.find('='));
+    const std::string_view dash = typographic_dash(option);
+    if (is_value && dash.empty() && !option.starts_with('-')) continue;
+    is_value = !dash.empty();
+    const std::string meant = is_value ? "--" + option.substr(dash.size()) : std::string(nearest(option, names));
+    fix += fix.empty() ? "" : "; ";
+    fix += meant.empty() ? fmt::format("leave out {}", one_line(word, 60))
+                         : fmt::format("write {} for {}", meant, one_line(word, 60));
+  }
+  return fix;
+}
 
 std::string fix_for_refused_argument(const Generation& generation, std::span<const std::string> argv) {
   const auto refused = refused_by(generation.options, argv);
-  if (!refused) return "use a flag and value that this version knows, or name the version that you run with --sglang";
+  if (!refused) {
+    const auto parsed = parse_server_args(generation.options, argv, ParseMode::lenient);
+    if (parsed && !parsed->unrecognized.empty()) return fix_for_unrecognized(generation, parsed->unrecognized);
+    return "use a flag and value that this version knows, or name the version that you run with --sglang";
+  }
   std::string fix = nearest_choice(*refused);
   for (const Generation& other : generations()) {
     if (!accepts(other.options, *refused)) continue;

@@ -211,6 +211,7 @@ void note_extras(const ParsedNamespace& parsed, OptionList list, ParsedArgs& res
            "without an all-to-all"});
     } else if (word.starts_with("-") && word != "--") {
       if (noted.insert(word).second) result.notes.push_back(note_unknown(word, list));
+      if (other_versions(word.substr(0, word.find('=')), list).empty()) result.unrecognized.push_back(word);
       after_unknown = true;
       continue;
     } else if (is_unfilled(word) && !after_unknown) {
@@ -220,6 +221,7 @@ void note_extras(const ParsedNamespace& parsed, OptionList list, ParsedArgs& res
                               true});
     } else if (!after_unknown) {
       result.notes.push_back({fmt::format("{} belongs to no option: ignored", one_line(python_repr(word)))});
+      result.unrecognized.push_back(word);
     }
     after_unknown = after_unknown && !word.starts_with("-");
   }

@@ -102,6 +102,8 @@ struct ServerArgs {
   OptionalInt speculative_num_steps;
   OptionalInt speculative_eagle_topk;
   OptionalInt speculative_num_draft_tokens;
+  OptionalInt speculative_dflash_block_size;  // DFLASH: another name of num_draft_tokens
+  OptionalInt speculative_dspark_block_size;  // DSPARK: proposed tokens; one more is verified
 
   bool operator==(const ServerArgs&) const = default;
 };
@@ -132,6 +134,7 @@ enum class ParseMode : std::uint8_t { strict, lenient };
 struct ParsedArgs {
   ServerArgs args;
   std::vector<Note> notes;                   // empty when strict
+  std::vector<std::string> unrecognized;     // options and stray words that argparse takes in no version that is known
   std::set<std::string, std::less<>> given;  // dests that the command line set
 };
 

@@ -84,6 +84,8 @@ constexpr ServerArgsField kFields[] = {
     {"speculative_num_steps", &A::speculative_num_steps},
     {"speculative_eagle_topk", &A::speculative_eagle_topk},
     {"speculative_num_draft_tokens", &A::speculative_num_draft_tokens},
+    {"speculative_dflash_block_size", &A::speculative_dflash_block_size},
+    {"speculative_dspark_block_size", &A::speculative_dspark_block_size},
 };
 
 }  // namespace

@@ -36,6 +36,11 @@ void add_parallel(const ServerArgs& args, Changes& out) {
   if (args.enable_dp_lm_head)
     out.push_back({"leave out --enable-dp-lm-head",
                    [](const Change&, Launch& launch) { launch.args.enable_dp_lm_head = false; }});
+  if (args.enable_dp_attention && args.dp_size > 0 && args.tp_size % args.dp_size != 0) {
+    const std::int64_t wanted = (args.tp_size + args.dp_size - 1) / args.dp_size * args.dp_size;
+    out.push_back({fmt::format("give --tp-size {} (now {})", wanted, args.tp_size), set_size, wanted, "",
+                   &ServerArgs::tp_size});
+  }
   std::int64_t divisor = std::min(args.dp_size, args.tp_size);
   while (divisor > 1 && args.tp_size % divisor != 0) --divisor;
   if (divisor >= 1 && divisor != args.dp_size)
