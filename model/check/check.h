@@ -55,6 +55,7 @@ struct CheckReport {
   std::string backend;  // --moe-a2a-backend as resolved
   Topology topology;
   std::optional<Capacity> capacity;    // FlashInfer only; nothing when rejected before it was known
+  std::optional<std::int64_t> static_cap;  // of a backend whose sizes are constants, in tokens a rank
   std::string capacity_source;         // where max_num_tokens comes from, in words
   bool workspace_known = false;        // without the model's shape, capacity holds max_num_tokens only
   std::vector<CheckFinding> findings;  // errors first, then warnings, then notes

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "model/check/check.h"
+#include "tests/launch.h"
+
 using namespace a2asim;
 
 namespace {
@@ -228,4 +231,25 @@ TEST_CASE("static caps: a replica's tokens are scattered over its attention rank
   prefill.chunk_per_dp_rank = 0;
   prefill.max_prefill_tokens = 65536;
   CHECK(item(prefill, Phase::prefill).outcome == exceeds);
+}
+
+TEST_CASE("megamoe: chosen by a variable, a cap of each version, and a slower path above it") {
+  const std::string base = "python3 -m sglang.launch_server --model-path M --tp 8 --dp 8 --enable-dp-attention ";
+  const auto by_variable = [&](std::string_view version) {
+    return a2asim::test::deploy(version, "SGLANG_OPT_USE_DEEPGEMM_MEGA_MOE=1 " + base + "--moe-a2a-backend deepep");
+  };
+  CHECK(by_variable("pr24850")->backend == "deepep");  // before #25406
+  CHECK(by_variable("pr25685")->backend == "megamoe");
+  const auto checked = [&](std::string_view version) {
+    return a2asim::check_deployment(*a2asim::test::deploy(
+        version, base + "--moe-a2a-backend megamoe --max-running-requests 16384 --chunked-prefill-size 65536"));
+  };
+  CHECK(checked("pr30450").static_cap == 1024);
+  CHECK(checked("main20260823").static_cap == 8192);
+  const a2asim::CheckReport above = checked("pr30450");
+  CHECK(above.verdict == a2asim::Verdict::agrees);  // nobody dies
+  CHECK(std::ranges::any_of(above.findings, [](const a2asim::CheckFinding& finding) {
+    return finding.kind == a2asim::FindingKind::static_cap && finding.severity == a2asim::Severity::warning &&
+           finding.message.find("8192") != std::string::npos;
+  }));
 }

@@ -31,6 +31,7 @@ Json unknown_topology() {
 
 Json capacity(const CheckReport& report) {
   Json out = {{"max_num_tokens", nullptr}, {"workspace_bytes_per_rank", nullptr}, {"source", report.capacity_source}};
+  if (report.static_cap) out["max_num_tokens"] = *report.static_cap;
   if (report.capacity) out["max_num_tokens"] = report.capacity->max_num_tokens;
   if (report.capacity && report.workspace_known) {
     out["workspace_bytes_per_rank"] = report.capacity->workspace_bytes_per_rank;

@@ -16,6 +16,7 @@
 #include "model/check/checked_engine.h"
 #include "model/engines/sglang/generation.h"
 #include "model/engines/sglang/start/server_args.h"
+#include "model/engines/sglang/static_caps.h"
 #include "model/launch/environment.h"
 #include "model/step/deployment.h"
 
@@ -76,6 +77,7 @@ struct SglangPart final : EnginePart, CheckedEngine, Started, Knowledge {
   std::string fix_every_forward() const override;
   std::string fix_waste(std::int64_t max_num_tokens) const override;
   CapVariable cap(const Deployment& deployment) const override;
+  std::int64_t default_cap(const StaticCapRow& row) const;  // where its variable is not set
   std::vector<Knob> knobs(const Deployment& deployment) const override;
   Result<std::unique_ptr<Deployment>> with(std::span<const MendSetting> settings) const override;
   void add_start_findings(const Deployment& deployment, CheckReport& report) const override;

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "model/flashinfer/capacity.h"
 #include "model/base/check_invariant.h"
 #include "model/base/clamped_math.h"
+#include "model/flashinfer/capacity.h"
 
 namespace a2asim {
 namespace {
@@ -15,19 +15,20 @@ namespace {
 using B = StaticCapBackend;
 constexpr std::string_view kAsserts = "the dispatcher asserts and the rank dies, its peers wait";
 constexpr std::array<StaticCapRow, 7> kRows{{
-    {B::deepep, "deepep", "SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK", 128, 1024, StartBudget::none, true,
+    {B::deepep, "deepep", "SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK", 128, 1024, StartBudget::none, false, true,
      kAsserts},
     {B::deepep_v2, "deepep_v2", "SGLANG_DEEPEP_V2_NUM_MAX_DISPATCH_TOKENS_PER_RANK", 128, 0,
-     StartBudget::chunk_and_graph_tokens, true, kAsserts},
+     StartBudget::chunk_and_graph_tokens, false, true, kAsserts},
     {B::mooncake, "mooncake", "SGLANG_MOONCAKE_EP_NUM_MAX_DISPATCH_TOKENS_PER_RANK", 128, 1024, StartBudget::none,
-     false, kAsserts},
-    {B::nixl, "nixl", "SGLANG_NIXL_EP_NUM_MAX_DISPATCH_TOKENS_PER_RANK", 128, 1024, StartBudget::none, false, kAsserts},
-    {B::mori, "mori", "SGLANG_MORI_NUM_MAX_DISPATCH_TOKENS_PER_RANK", 4096, 0, StartBudget::chunk, true,
+     false, false, kAsserts},
+    {B::nixl, "nixl", "SGLANG_NIXL_EP_NUM_MAX_DISPATCH_TOKENS_PER_RANK", 128, 1024, StartBudget::none, false, false,
+     kAsserts},
+    {B::mori, "mori", "SGLANG_MORI_NUM_MAX_DISPATCH_TOKENS_PER_RANK", 4096, 0, StartBudget::chunk, false, true,
      "rows beyond the buffer are corrupted silently"},
-    {B::pplx, "pplx", "SGLANG_PPLX_NUM_MAX_DISPATCH_TOKENS_PER_RANK", 128, 0, StartBudget::chunk_or_graph, false,
+    {B::pplx, "pplx", "SGLANG_PPLX_NUM_MAX_DISPATCH_TOKENS_PER_RANK", 128, 0, StartBudget::chunk_or_graph, false, false,
      kAsserts},
     {B::megamoe, "megamoe", "SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK", 8192, 0, StartBudget::none, true,
-     kAsserts},
+     true, "the batch leaves the mega kernels for the slower path"},
 }};
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
@@ -201,7 +202,7 @@ const StaticCapRow* find_static_cap(std::string_view moe_a2a_backend) {
 }
 
 std::int64_t static_cap(const StaticCapInputs& inputs) {
-  return int_env_or(inputs.env_cap, row_of(inputs.backend).default_cap);
+  return int_env_or(inputs.env_cap, inputs.default_cap.value_or(row_of(inputs.backend).default_cap));
 }
 
 bool is_bounded(const StaticCapInputs& inputs, Phase phase) {

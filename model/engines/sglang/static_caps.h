@@ -37,6 +37,7 @@ struct StaticCapRow {
   std::int64_t default_cap;  // tokens one rank may dispatch
   std::int64_t own_limit;    // the cap itself may not exceed this; 0: no such limit
   StartBudget start_budget;
+  bool leaves_above_cap;        // a batch above the cap takes another path: slower, nobody dies
   bool overlap_splits_prefill;  // two-batch overlap also halves prefill (never with low latency)
   std::string_view above_cap;   // what happens to a rank with more tokens
 };
@@ -47,6 +48,7 @@ const StaticCapRow* find_static_cap(std::string_view moe_a2a_backend);  // nullp
 struct StaticCapInputs {
   StaticCapBackend backend = StaticCapBackend::deepep;
   DeepEpMode deepep_mode = DeepEpMode::automatic;    // read for deepep
+  std::optional<std::int64_t> default_cap = {};      // the version's, where it is not the row's
   std::optional<std::string_view> env_cap;           // the row's variable as written, or nothing
   std::optional<std::int64_t> requests_per_dp_rank;  // explicit request bound; nothing: the command leaves it open
   std::optional<std::int64_t> chunk_per_dp_rank;     // resolved chunked_prefill_size, <= 0 disabled; nothing: open

@@ -61,6 +61,7 @@ StaticCapInputs static_cap_inputs(const SglangPart& sglang, const Deployment& de
   in.backend = row.backend;
   if (const auto mode = parse_deepep_mode(args.deepep_mode)) in.deepep_mode = *mode;
   in.env_cap = sglang.env.get(row.env);
+  in.default_cap = sglang.default_cap(row);
   if (deployment.requests_per_dp_rank.is_explicit) in.requests_per_dp_rank = deployment.requests_per_dp_rank.value;
   if (deployment.prefill_tokens.is_explicit) in.chunk_per_dp_rank = args.chunked_prefill_size;
   in.max_prefill_tokens = args.max_prefill_tokens;
@@ -100,8 +101,9 @@ void add_static_findings(const StaticCapInputs& inputs, const std::vector<Static
     if (refused && item.outcome != StaticCapOutcome::refused) continue;  // never gets that far
     CheckFinding finding = make_note(FindingKind::static_cap, item.phase, item.message, item.fix);
     if (item.outcome == StaticCapOutcome::exceeds) {
-      finding.kind = FindingKind::over_capacity;
-      finding.severity = Severity::error;
+      const bool goes_on = row_of(inputs.backend).leaves_above_cap;
+      finding.kind = goes_on ? FindingKind::static_cap : FindingKind::over_capacity;
+      finding.severity = goes_on ? Severity::warning : Severity::error;
       finding.consequence = row_of(inputs.backend).above_cap;
       finding.needed_tokens_per_rank = item.tokens_per_rank.value_or(0);
       if (item.tokens_per_rank)
@@ -147,6 +149,7 @@ bool SglangPart::check_constant_geometry(const Deployment& deployment, CheckRepo
   if (!deployment.has_static_cap) return false;
   const StaticCapInputs inputs = static_cap_inputs(*this, deployment, *find_static_cap(deployment.backend));
   report.capacity_source = static_cap_source(inputs);
+  if (is_bounded_anywhere(inputs)) report.static_cap = static_cap(inputs);
   for (const Rejection& rejection : deployment.rejections) report.findings.push_back(explain_rejection(rejection));
   if (has(report, FindingKind::rejected)) return true;
   add_static_findings(inputs, check_static_cap(inputs), report);

@@ -87,9 +87,13 @@ void set(const MendSetting& setting, DeploymentInputs& inputs) {
 
 }  // namespace
 
+std::int64_t SglangPart::default_cap(const StaticCapRow& row) const {
+  return row.backend == StaticCapBackend::megamoe ? generation().start.megamoe_cap : row.default_cap;
+}
+
 CapVariable SglangPart::cap(const Deployment& deployment) const {
   if (const StaticCapRow* row = find_static_cap(deployment.backend))
-    return {row->env, int_env_or(env.get(row->env), row->default_cap), 1};
+    return {row->env, int_env_or(env.get(row->env), default_cap(*row)), 1};
   return {kCapVariable, deployment.max_num_tokens,
           generation().cap_is_times_ep_size ? deployment.topology.ep_size : 1};
 }

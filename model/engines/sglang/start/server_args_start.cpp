@@ -15,6 +15,7 @@ constexpr std::string_view kDataParallelism = "_handle_data_parallelism";
 constexpr std::string_view kContextParallelism = "_handle_context_parallelism";
 constexpr std::string_view kMoeKernelConfig = "_handle_moe_kernel_config";
 constexpr std::string_view kA2aMoe = "_handle_a2a_moe";
+constexpr std::string_view kMegaMoe = "SGLANG_OPT_USE_DEEPGEMM_MEGA_MOE";
 constexpr std::string_view kNvfp4Dispatch = "SGLANG_MOE_NVFP4_DISPATCH";
 
 bool is_one_of(std::string_view word, std::string_view list) {
@@ -155,7 +156,8 @@ Raised handle_flashinfer(const StartRules& rules, ServerArgs& args, Environment&
                               "Flashinfer MoE A2A is only supported with dp_size == tp_size and --enable-dp-attention"))
       return raised;
   write_flashinfer_sizes(args);
-  if (!env.is_set(kNvfp4Dispatch) && (rules.nvfp4_dispatch == Nvfp4Dispatch::always || args.quantization == "modelopt_fp4"))
+  if (!env.is_set(kNvfp4Dispatch) &&
+      (rules.nvfp4_dispatch == Nvfp4Dispatch::always || args.quantization == "modelopt_fp4"))
     env.set(std::string(kNvfp4Dispatch), "True");
   return asserts(
       is_one_of(args.moe_runner_backend, rules.flashinfer_runners),
@@ -245,6 +247,11 @@ Raised handle_a2a_moe(const StartRules& rules, StartOutcome& outcome) {
   ServerArgs& args = outcome.args;
   Environment& env = outcome.env;
   handle_waterfill(outcome);
+  if (rules.variable_chooses_megamoe && args.moe_a2a_backend != "megamoe" && env.get_bool(kMegaMoe, false)) {
+    outcome.notes.push_back(
+        {fmt::format("{} is set: --moe-a2a-backend {} becomes megamoe", kMegaMoe, args.moe_a2a_backend)});
+    args.moe_a2a_backend = "megamoe";
+  }
   const std::string& backend = args.moe_a2a_backend;
   if (args.flashinfer_a2a_dispatch_type && backend != "flashinfer")
     return Error{ErrorKind::value_error,

@@ -10,6 +10,7 @@ Generation main20260823(const Generation& before) {
                                 .changed = "main branch of that day: FlashInfer v0.6.17 (top_k 12, 14, 18; uneven "
                                            "experts); request counts choose the bucket"});
   v.options = {"main20260823"};
+  v.start.megamoe_cap = 8192;
   v.start.ep_size_is_tp_size = "deepep mooncake nixl mori ascend_fuseep flashinfer megamoe pplx";
   v.start.deepep_cutedsl_is_low_latency = true;
   v.gather = kGatherRulesMain20260823;

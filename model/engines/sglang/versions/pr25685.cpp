@@ -12,6 +12,7 @@ Generation pr25685(const Generation& before) {
        .commit = "878e6b8886",
        .changed = "R = max of the list only when it has more than one entry (sequence parallelism was over-sized)"});
   v.sizing = sizing_pr25685;
+  v.start.variable_chooses_megamoe = true;  // #25406, two days before
   v.capacity.flashinfer = FlashInferVersion::v0_6_11_post1;
   v.known_failures.erase(kExactFit);
   return v;
