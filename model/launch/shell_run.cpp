@@ -225,7 +225,7 @@ ShellStatus ShellRunner::run_loop(const ShellNode& node) {
       break;
     const auto before = variables_.values;
     run_list(node.children[1]);
-    if (!end_iteration() || status == open || before == variables_.values) break;  // would go on for ever
+    if (!end_iteration() || status == open || before == variables_.values) break;  // an endless loop
   }
   return success;
 }

@@ -74,6 +74,7 @@ struct Engine {
   std::string (*fix_for_refused)(const Version& version, std::span<const std::string> argv);
   std::string_view (*alltoall_runner)(const Version& version);     // a MoE runner that its FlashInfer all-to-all takes
   const FlashInferLimits& (*flashinfer)(const Version& version);   // the library that it pins
+  std::string_view cap_variable;                                   // sets the cap of the FlashInfer all-to-all
 };
 
 // --- the list, kept in model/engines/engines.cpp; the first is the one that is meant where nothing names one

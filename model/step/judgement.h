@@ -38,7 +38,7 @@ struct DecidedStep {
 struct Judgement {
   Verdict verdict = Verdict::agrees;  // the gravest
   Phase phase = Phase::eager_decode;
-  bool stopped = false;              // somebody refuses, or waits for ever: nothing can follow
+  bool stopped = false;              // somebody refuses, or waits forever: nothing can follow
   RankMask group;                    // who should take part; empty: the step has no work
   RankMask taking_part;              // in the all-to-all
   RankMask gathering;                // left it for the all-gatherv that stands in its place (#35758, prefill)

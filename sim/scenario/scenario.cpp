@@ -6,7 +6,7 @@
 #include <array>
 
 #include "model/base/check_invariant.h"
-#include "model/engines/sglang/cap_variable.h"
+#include "model/step/engine.h"
 
 namespace a2asim {
 namespace {
@@ -38,13 +38,13 @@ constexpr Named<Verdict> kVerdicts[] = {
 };
 
 ParallelField integer(std::string_view key, std::string_view flag, std::int64_t min, std::int64_t max,
-                      std::optional<std::int64_t> Parallel::* member) {
+                      std::optional<std::int64_t> Parallel::*member) {
   return {key, flag, min, max, member, nullptr, nullptr, nullptr};
 }
-ParallelField boolean(std::string_view key, std::string_view flag, std::optional<bool> Parallel::* member) {
+ParallelField boolean(std::string_view key, std::string_view flag, std::optional<bool> Parallel::*member) {
   return {key, flag, 0, 0, nullptr, member, nullptr, nullptr};
 }
-ParallelField word(std::string_view key, std::string_view flag, std::optional<std::string> Parallel::* member) {
+ParallelField word(std::string_view key, std::string_view flag, std::optional<std::string> Parallel::*member) {
   return {key, flag, 0, 0, nullptr, nullptr, member, nullptr};
 }
 
@@ -91,8 +91,9 @@ std::vector<ParallelField> make_parallel_fields() {
 }
 
 void append_field(std::vector<std::string>& argv, const ParallelField& field, const Parallel& parallel) {
-  A2ASIM_INVARIANT(field.integer != nullptr || field.boolean != nullptr || field.word != nullptr || field.list != nullptr,
-                   "a field has a member");
+  A2ASIM_INVARIANT(
+      field.integer != nullptr || field.boolean != nullptr || field.word != nullptr || field.list != nullptr,
+      "a field has a member");
   if (field.integer != nullptr) {
     if (const auto& value = parallel.*field.integer)
       argv.insert(argv.end(), {std::string(field.flag), std::to_string(*value)});
@@ -151,6 +152,11 @@ std::vector<std::string> to_argv(const Parallel& parallel) {
   return argv;
 }
 
+const Engine& engine_of(const Scenario& scenario) {
+  const auto named = scenario.engine ? find_engine(*scenario.engine) : Result<const Engine*>(engines().front());
+  return named ? **named : *engines().front();  // the reader has refused a name that is not known
+}
+
 std::string launch_text(const Scenario& scenario) {
   if (scenario.launch) return *scenario.launch;
   return fmt::format("{}", fmt::join(to_argv(scenario.parallel.value_or(Parallel{})), " "));
@@ -159,13 +165,14 @@ std::string launch_text(const Scenario& scenario) {
 std::map<std::string, std::string> launch_env(const Scenario& scenario) {
   std::map<std::string, std::string> env = scenario.env;
   if (scenario.parallel && scenario.parallel->max_num_tokens) {
-    env[std::string(kCapVariable)] = std::to_string(*scenario.parallel->max_num_tokens);
+    env[std::string(engine_of(scenario).cap_variable)] = std::to_string(*scenario.parallel->max_num_tokens);
   }
   return env;
 }
 
 Position cap_position(const Scenario& scenario) {
-  return scenario.env.contains(std::string(kCapVariable)) ? scenario.at.env : scenario.at.deployment;
+  return scenario.env.contains(std::string(engine_of(scenario).cap_variable)) ? scenario.at.env
+                                                                              : scenario.at.deployment;
 }
 
 Result<void> check_ranks(const Scenario& scenario, std::string_view file, std::int64_t attn_dp_size,

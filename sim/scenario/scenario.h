@@ -23,6 +23,8 @@
 
 namespace a2asim {
 
+struct Engine;  // model/step/engine.h
+
 // What a file may hold at most. Generous for its purpose, small enough that no file can exhaust the machine by itself.
 inline constexpr std::int64_t kMaxScenarioTokens = std::int64_t{1} << 20;  // one rank, one step
 inline constexpr std::int64_t kMaxScenarioCount =
@@ -178,6 +180,8 @@ std::int64_t num_steps(const Scenario& scenario);
 
 // python3 -m sglang.launch_server --model-path .. with the flags of `parallel`, in the order of parallel_fields().
 std::vector<std::string> to_argv(const Parallel& parallel);
+// Whose server the scenario starts: the engine that it names, else the first that is known.
+const Engine& engine_of(const Scenario& scenario);
 // The launch command of either form: one code path from here on. Values of `parallel` need no quoting.
 std::string launch_text(const Scenario& scenario);
 // env, and what `parallel` says through a variable.

@@ -7,10 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "model/engines/sglang/cap_variable.h"
-#include "model/step/engine.h"
 #include "model/alltoall/routing.h"
 #include "model/alltoall/workspace.h"
+#include "model/step/engine.h"
 #include "sim/scenario/scenario_reader_fields.h"
 
 namespace a2asim {
@@ -320,32 +319,14 @@ void read_deployment(Scenario& scenario, const Record& record) {
   }
   scenario.parallel = read_parallel(*parallel);
   const bool twice =
-      scenario.parallel->max_num_tokens && scenario.env.contains(std::string(kCapVariable));
+      scenario.parallel->max_num_tokens && scenario.env.contains(std::string(engine_of(scenario).cap_variable));
   if (twice) refuse(parallel->at, "parallel.max_num_tokens and env give the cap twice; remove one");
 }
 
-// Where nothing names one, the command's is the first; an unreadable command is told later.
-const Engine& engine_of(const Scenario& scenario) {
-  const auto named = scenario.engine ? find_engine(*scenario.engine) : Result<const Engine*>(engines().front());
-  return **named;
-}
-
 Scenario read_scenario(const Node& root) {
-  static constexpr std::string_view keys[] = {"name",
-                                              "engine",
-                                              "version",
-                                              "sglang",
-                                              "launch",
-                                              "parallel",
-                                              "env",
-                                              "model",
-                                              "seed",
-                                              "routing",
-                                              "experts",
-                                              "steps",
-                                              "faults",
-                                              "expect",
-                                              "expect_by_generation"};
+  static constexpr std::string_view keys[] = {"name",     "engine", "version", "sglang", "launch",
+                                              "parallel", "env",    "model",   "seed",   "routing",
+                                              "experts",  "steps",  "faults",  "expect", "expect_by_generation"};
   const Record record(root, "", keys);
   Scenario scenario;
   scenario.name = yaml::read_text(record.require("name", "name: my-scenario"), "name", true);

@@ -4,6 +4,31 @@
 #include "tools/bench/gpu_bench.h"
 
 namespace a2asim::bench {
+namespace {
+
+struct Sizes {
+  std::int64_t per_peer = 0;  // bytes that ncclAlltoAll sends to each peer for the rows of a dispatch
+  std::int64_t room = 0;      // bytes of one rank's buffer
+};
+Sizes sizes_of(const RowCounts& rows, std::int64_t dispatch_bytes, std::int64_t combine_bytes) {
+  std::int64_t most_rows = 0, most_remote = 0;  // to or from one rank
+  for (std::size_t a = 0; a < rows.size(); ++a) {
+    std::int64_t sent = 0, received = 0;
+    for (std::size_t b = 0; b < rows.size(); ++b) {
+      sent += rows[a][b];
+      received += rows[b][a];
+    }
+    most_rows = std::max({most_rows, sent, received});
+    most_remote = std::max(most_remote, sent - rows[a][a]);
+  }
+  const std::int64_t peers = static_cast<std::int64_t>(rows.size()) - 1;
+  Sizes out;
+  out.per_peer = ((most_remote * dispatch_bytes + peers - 1) / peers + 15) / 16 * 16;
+  out.room = std::max(most_rows * std::max(dispatch_bytes, combine_bytes), out.per_peer * (peers + 1));
+  return out;
+}
+
+}  // namespace
 
 NcclNumbers measure_nccl(const std::vector<int>& devices, const RowCounts& rows, std::int64_t dispatch_bytes,
                          std::int64_t combine_bytes) {
@@ -13,21 +38,9 @@ NcclNumbers measure_nccl(const std::vector<int>& devices, const RowCounts& rows,
   const auto world = gpu::NcclWorld::get(*placement, nullptr, std::chrono::milliseconds(15'000));
   if (!world) must(tl::unexpected(world.error()));
   const std::size_t gpus = devices.size();
-  std::int64_t most_rows = 0, most_remote = 0;  // to or from one rank
-  for (std::size_t a = 0; a < gpus; ++a) {
-    std::int64_t sent = 0, received = 0;
-    for (std::size_t b = 0; b < gpus; ++b) {
-      sent += rows[a][b];
-      received += rows[b][a];
-    }
-    most_rows = std::max({most_rows, sent, received});
-    most_remote = std::max(most_remote, sent - rows[a][a]);
-  }
-  const std::int64_t peers = static_cast<std::int64_t>(gpus) - 1;
-  const std::int64_t per_peer = ((most_remote * dispatch_bytes + peers - 1) / peers + 15) / 16 * 16;
-  const std::int64_t room = std::max(most_rows * std::max(dispatch_bytes, combine_bytes), per_peer * (peers + 1));
+  const Sizes sizes = sizes_of(rows, dispatch_bytes, combine_bytes);
   std::vector<Lane> lanes;
-  for (const int device : devices) lanes.push_back(make_lane(device, std::max<std::int64_t>(room, 4096)));
+  for (const int device : devices) lanes.push_back(make_lane(device, std::max<std::int64_t>(sizes.room, 4096)));
 
   const auto grouped = [&](const auto& calls_of) {
     must(gpu::nccl_result(ncclGroupStart(), "ncclGroupStart"));
@@ -39,7 +52,7 @@ NcclNumbers measure_nccl(const std::vector<int>& devices, const RowCounts& rows,
   };
   const auto all_to_all = [&] {
     grouped([&](std::size_t d, ncclComm_t comm, cudaStream_t stream) {
-      must(gpu::nccl_result(ncclAlltoAll(lanes[d].from.get(), lanes[d].to.get(), static_cast<std::size_t>(per_peer),
+      must(gpu::nccl_result(ncclAlltoAll(lanes[d].from.get(), lanes[d].to.get(), static_cast<std::size_t>(sizes.per_peer),
                                          ncclInt8, comm, stream),
                             "ncclAlltoAll"));
     });

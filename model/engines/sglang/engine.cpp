@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "model/base/one_line.h"
+#include "model/engines/sglang/cap_variable.h"
 #include "model/engines/sglang/deployment.h"
 #include "model/engines/sglang/start/refused_argument.h"
 
@@ -100,6 +101,7 @@ constexpr Engine kSglang{.name = "sglang",
                          .deploy = deploy,
                          .fix_for_refused = fix_for_refused,
                          .alltoall_runner = alltoall_runner,
-                         .flashinfer = flashinfer};
+                         .flashinfer = flashinfer,
+                         .cap_variable = kCapVariable};
 
 }  // namespace a2asim
