@@ -15,17 +15,28 @@ std::span<const Engine* const> engines() {
   return all;
 }
 
+std::span<const LaunchSyntax* const> launch_syntaxes() {
+  static const std::vector<const LaunchSyntax*> all = [] {
+    std::vector<const LaunchSyntax*> syntaxes;
+    for (const Engine* engine : engines()) syntaxes.push_back(engine->syntax);
+    return syntaxes;
+  }();
+  return all;
+}
+
 Result<const Engine*> find_engine(std::string_view name) {
   std::string names;
   for (const Engine* engine : engines()) {
     if (engine->name == name) return engine;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", engine->name);
   }
-  return fail(ErrorKind::bad_input, fmt::format("'{}' is no engine known here; name one of {}", name.substr(0, 60), names));
+  return fail(ErrorKind::bad_input,
+              fmt::format("'{}' is no engine known here; name one of {}", name.substr(0, 60), names));
 }
 
 const Engine& find_engine(const LaunchCommand& command) {
-  const auto found = std::ranges::find_if(engines(), [&](const Engine* engine) { return engine->starts(command); });
+  const std::string_view name = command.front_end != nullptr ? command.front_end->engine : engines().front()->name;
+  const auto found = std::ranges::find(engines(), name, &Engine::name);
   A2ASIM_INVARIANT(found != engines().end(), "a command that could be read starts a server of some engine");
   return **found;
 }

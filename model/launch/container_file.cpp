@@ -106,7 +106,8 @@ class Containers {
     if (node.IsMap()) {
       const std::string own = scalar_of(node, "name");
       add(node, own.empty() ? name : own);
-      add_recipe(node);
+      for (const LaunchSyntax* syntax : launch_syntaxes())
+        if (!syntax->recipe_key.empty()) add_recipe(node, *syntax);
       for (const auto& item : node) walk(item.second, item.first.IsScalar() ? item.first.Scalar() : name, depth + 1);
     }
     if (node.IsSequence())
@@ -184,10 +185,9 @@ class Containers {
     pieces_.push_back(std::move(piece));
   }
 
-  // sglang_config: {prefill: {tensor-parallel-size: 4, enable-dp-attention: true}, ..}, as srt-slurm keeps a
-  // deployment.
-  void add_recipe(const YAML::Node& backend) {
-    const YAML::Node roles = backend["sglang_config"];
+  // KEY: {prefill: {tensor-parallel-size: 4, enable-dp-attention: true}, ..}, as srt-slurm keeps a deployment.
+  void add_recipe(const YAML::Node& backend, const LaunchSyntax& syntax) {
+    const YAML::Node roles = backend[std::string(syntax.recipe_key)];
     if (!roles || !roles.IsMap()) return;
     for (const auto& role : roles) {
       if (!role.first.IsScalar() || !role.second.IsMap()) continue;
@@ -195,7 +195,7 @@ class Containers {
       Settings settings;
       const YAML::Node environment = backend[piece.name + "_environment"];
       if (environment) read_settings(environment, settings, piece);
-      piece.text = text_of(settings) + "python3 -m sglang.launch_server";
+      piece.text = text_of(settings) + std::string(syntax.front_ends.front().command);
       for (const std::string& word : words_of_options(role.second)) piece.text += ' ' + as_word(word);
       piece.text += '\n';
       pieces_.push_back(std::move(piece));
@@ -226,9 +226,9 @@ bool looks_like_yaml(std::string_view text) {
 }
 
 bool may_be_yaml(std::string_view text) {
-  return std::ranges::any_of(
-      std::initializer_list<std::string_view>{"command:", "args:", "entrypoint:", "sglang_config:"},
-      [&](std::string_view key) { return text.find(key) != std::string_view::npos; });
+  const auto names = [&](std::string_view key) { return !key.empty() && text.find(key) != std::string_view::npos; };
+  return names("command:") || names("args:") || names("entrypoint:") ||
+         std::ranges::any_of(launch_syntaxes(), names, &LaunchSyntax::recipe_key);
 }
 
 bool is_scenario(const YAML::Node& document) {

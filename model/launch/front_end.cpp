@@ -8,23 +8,6 @@
 namespace a2asim {
 namespace {
 
-struct Module {
-  std::string_view name;
-  FrontEnd front_end;
-};
-constexpr Module kModules[] = {
-    {"sglang.launch_server", FrontEnd::sglang_launch_server},
-    {"sglang_router.launch_server", FrontEnd::sglang_router},
-    {"dynamo.sglang", FrontEnd::dynamo_sglang},
-};
-
-std::optional<FrontEnd> front_end_of_module(std::string_view module) {
-  for (const Module& known : kModules)
-    if (module == known.name) return known.front_end;
-  if (module.starts_with("dynamo.sglang.")) return FrontEnd::dynamo_sglang;  // dynamo.sglang.decode_worker, ..
-  return std::nullopt;
-}
-
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> list) {
   return std::ranges::find(list, word) != list.end();
 }
@@ -38,9 +21,38 @@ bool is_carrier(std::string_view word) {
                                        "nerdctl", "singularity", "apptainer", "enroot", "script",  "xargs"});
 }
 
-bool names_a_server(std::string_view word) {
-  return word.find("sglang.launch_server") != std::string_view::npos ||
-         word.find("sglang serve") != std::string_view::npos || word.find("dynamo.sglang") != std::string_view::npos;
+// Calls visit(front end) until it answers true.
+template <class Visit>
+const FrontEnd* find_front_end_if(Visit visit) {
+  for (const LaunchSyntax* syntax : launch_syntaxes())
+    for (const FrontEnd& front_end : syntax->front_ends)
+      if (visit(front_end)) return &front_end;
+  return nullptr;
+}
+
+bool names_a_server(std::string_view text) {
+  return find_front_end_if([&](const FrontEnd& known) {
+           const std::string words = known.program.empty()
+                                         ? std::string(known.module)
+                                         : std::string(known.program) + " " + std::string(known.subcommand);
+           return text.find(known.subcommand.empty() ? words.substr(0, words.find(' ')) : words) !=
+                  std::string_view::npos;
+         }) != nullptr;
+}
+
+// How many of the words name this front end; 0: they do not.
+std::size_t words_of_front_end(const FrontEnd& known, std::span<const ShellValue> words) {
+  const std::string_view first = words.front().text;
+  const std::string_view second = words.size() > 1 ? std::string_view(words[1].text) : std::string_view();
+  if (!known.module.empty() && first == "-m" && second.starts_with(known.module)) {
+    const std::string_view rest = second.substr(known.module.size());
+    if (rest.empty() || (known.has_submodules && rest.front() == '.')) return 2;
+  }
+  if (!known.program.empty() && basename_of(first) == known.program) {
+    if (known.subcommand.empty()) return 1;
+    if (second == known.subcommand) return 2;
+  }
+  return !known.script.empty() && first.ends_with(known.script) ? 1 : 0;
 }
 
 bool has_blank(std::string_view word) { return word.find_first_of(" \t\n") != std::string_view::npos; }
@@ -61,13 +73,11 @@ std::string_view basename_of(std::string_view path) { return path.substr(path.rf
 
 std::optional<FoundServer> find_front_end(std::span<const ShellValue> words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i].text;
-    if (words[i].is_open || !assigned_name(word).empty()) continue;
-    if (word == "-m" && i + 1 < words.size())
-      if (const auto front_end = front_end_of_module(words[i + 1].text)) return FoundServer{*front_end, i, i + 2};
-    if (basename_of(word) == "sglang" && i + 1 < words.size() && words[i + 1].text == "serve")
-      return FoundServer{FrontEnd::sglang_serve, i, i + 2};
-    if (word.ends_with("sglang/launch_server.py")) return FoundServer{FrontEnd::sglang_launch_server, i, i + 1};
+    if (words[i].is_open || !assigned_name(words[i].text).empty()) continue;
+    std::size_t size = 0;
+    const FrontEnd* const front_end = find_front_end_if(
+        [&](const FrontEnd& known) { return (size = words_of_front_end(known, words.subspan(i))) > 0; });
+    if (front_end != nullptr) return FoundServer{front_end, i, i + size};
   }
   return std::nullopt;
 }

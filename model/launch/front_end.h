@@ -15,8 +15,8 @@ namespace a2asim {
 
 // Where the server's arguments begin.
 struct FoundServer {
-  FrontEnd front_end = FrontEnd::sglang_launch_server;
-  std::size_t front = 0;      // first word of the front end: -m, sglang, or the script
+  const FrontEnd* front_end = nullptr;
+  std::size_t front = 0;      // first word of the front end: -m, the program, or the script
   std::size_t arguments = 0;  // first word behind it
 };
 std::optional<FoundServer> find_front_end(std::span<const ShellValue> words);

@@ -1,11 +1,9 @@
 // The command that starts a server: text -> environment, front end, arguments.
 //
-// Front ends: `python -m sglang.launch_server` (python/sglang/launch_server.py), `sglang serve` (python/sglang/cli),
-// `python -m sglang_router.launch_server`, `python -m dynamo.sglang`. They may stand behind launchers (nohup, numactl,
-// env, srun, docker run IMAGE, bash -c "..") and inside a script of several lines.
+// Which words start a server, each engine says (FrontEnd). They may stand behind launchers (nohup, numactl, env, srun,
+// docker run IMAGE, bash -c "..") and inside a script of several lines.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,14 +15,36 @@
 
 namespace a2asim {
 
-enum class FrontEnd : std::uint8_t { sglang_launch_server, sglang_serve, sglang_router, dynamo_sglang };
-std::string_view text(FrontEnd front_end);  // "python3 -m sglang.launch_server", ..
+// A program that starts servers of an engine, as its words stand in a command. Empty fields do not apply.
+struct FrontEnd {
+  std::string_view engine;               // "sglang"
+  std::string_view command;              // how it is printed: "python3 -m sglang.launch_server"
+  std::string_view module = {};          // behind -m
+  bool has_submodules = false;           // `module`.anything starts one, too
+  std::string_view program = {};         // "sglang"
+  std::string_view subcommand = {};      // "serve", behind `program`
+  std::string_view script = {};          // the end of a path: "sglang/launch_server.py"
+  bool is_server = true;                 // false: its own parser takes more options than the server's
+  std::string_view model_option = {};    // a first argument without a flag means this one
+  std::string_view dropped_option = {};  // of `program` itself, with its value
+};
+
+// What launch reading asks of an engine.
+struct LaunchSyntax {
+  std::span<const FrontEnd> front_ends;                 // the first one is the usual one
+  std::span<const std::string_view> variable_prefixes;  // of its environment variables: "SGLANG_"
+  std::string_view example_arguments;                   // behind the first front end, for messages
+  std::string_view recipe_key = {};                     // under which srt-slurm keeps its options, by role
+};
+
+// Of all engines (model/engines/engines.cpp).
+std::span<const LaunchSyntax* const> launch_syntaxes();
 
 struct LaunchCommand {
-  Environment env;  // exported lines, FOO=1 before the command, env and docker -e
-  FrontEnd front_end = FrontEnd::sglang_launch_server;
-  std::vector<std::string> argv;  // what the server's argparse sees
-  std::vector<Note> notes;        // how the text was read; no part of the command, so == ignores them
+  Environment env;                      // exported lines, FOO=1 before the command, env and docker -e
+  const FrontEnd* front_end = nullptr;  // never nullptr where a text was read
+  std::vector<std::string> argv;        // what the server's argparse sees
+  std::vector<Note> notes;              // how the text was read; no part of the command, so == ignores them
   // What may hold options and was not read, in words ("\"$@\" in line 3"). A verdict on such a command is none.
   std::vector<std::string> unread;
 

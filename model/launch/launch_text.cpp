@@ -11,7 +11,6 @@ namespace a2asim {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
-constexpr std::string_view kExample = "python3 -m sglang.launch_server --model-path M --tp 8";
 
 // Servers of engines whose rules are not known here.
 struct OtherEngine {
@@ -53,15 +52,19 @@ std::string_view headline(std::string_view text) {
 Error no_server(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos)
-    return {ErrorKind::bad_input, fmt::format("no command: give the one that starts the server, as in {}", kExample)};
+    return {ErrorKind::bad_input, fmt::format("no command: give the one that starts the server, as in {} {}",
+                                              launch_syntaxes().front()->front_ends.front().command,
+                                              launch_syntaxes().front()->example_arguments)};
   const std::string shown = shell_quote(headline(text.substr(begin)));
   for (const OtherEngine& other : kOtherEngines)
     if (text.find(other.words) != std::string_view::npos)
       return {ErrorKind::bad_input,
-              fmt::format("{} starts no SGLang server but {}, whose rules are not known here", shown, other.name)};
-  return {ErrorKind::bad_input, fmt::format("{} starts no SGLang server: expected python -m sglang.launch_server, "
-                                            "sglang serve or python -m dynamo.sglang",
-                                            shown)};
+              fmt::format("{} starts a server of {}, whose rules are not known here", shown, other.name)};
+  std::string known;
+  for (const LaunchSyntax* syntax : launch_syntaxes())
+    for (const FrontEnd& front_end : syntax->front_ends)
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", front_end.command);
+  return {ErrorKind::bad_input, fmt::format("{} starts no server that is known here; known are {}", shown, known)};
 }
 
 std::string take_defaults(std::string_view word, std::map<std::string, std::string, std::less<>>& defaults) {

@@ -20,18 +20,28 @@ constexpr std::size_t kMostWords = 20000;
 constexpr int kMostNested = 8;        // texts inside each other
 constexpr int kMostNestedTexts = 64;  // in one run
 
-// `sglang serve MODEL ..` names the model without a flag, and --model-type is the serve command's own.
-std::vector<std::string> serve_arguments(std::span<const std::string> words) {
+// `serve MODEL ..` names the model without a flag, and some options are the front end's own.
+std::vector<std::string> server_arguments(const FrontEnd& front_end, std::span<const std::string> words) {
   std::vector<std::string> argv;
+  const std::string_view dropped = front_end.dropped_option;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i].starts_with("--model-type=")) continue;
-    if (words[i] == "--model-type")
+    const std::string_view word = words[i];
+    if (!dropped.empty() && word == dropped)
       ++i;
-    else
-      argv.push_back(words[i]);
+    else if (dropped.empty() || !(word.starts_with(dropped) && word.substr(dropped.size()).starts_with('=')))
+      argv.emplace_back(word);
   }
-  if (!argv.empty() && !argv.front().empty() && argv.front().front() != '-') argv.insert(argv.begin(), "--model-path");
+  if (!front_end.model_option.empty() && !argv.empty() && !argv.front().empty() && argv.front().front() != '-')
+    argv.emplace(argv.begin(), front_end.model_option);
   return argv;
+}
+
+bool is_variable_of(std::string_view engine, std::string_view name) {
+  for (const LaunchSyntax* syntax : launch_syntaxes())
+    if (syntax->front_ends.front().engine == engine)
+      return std::ranges::any_of(syntax->variable_prefixes,
+                                 [&](std::string_view prefix) { return name.starts_with(prefix); });
+  return false;
 }
 
 // Line `number` of the text, without blanks around it.
@@ -199,11 +209,12 @@ class Run {
     for (const auto& [name, value] : variables.values) {
       if (variables.exported.contains(name)) {
         command.env.set(name, value.text);
-        if (name.starts_with("SGLANG_") && value.text.find_first_of("$`") != std::string::npos)
+        if (is_variable_of(found.front_end->engine, name) && value.text.find_first_of("$`") != std::string::npos)
           command.notes.push_back(
-              {fmt::format("{}={} is not set in the command: what SGLang takes without it counts", name, value.text),
+              {fmt::format("{}={} is not set in the command: what the engine takes without it counts", name,
+                           value.text),
                true});
-      } else if (name.starts_with("SGLANG_")) {
+      } else if (is_variable_of(found.front_end->engine, name)) {
         command.notes.push_back({fmt::format("{} is set without export: the server does not see it", name)});
       }
     }
@@ -217,7 +228,7 @@ class Run {
       else
         argv.push_back(word.text);
     }
-    command.argv = found.front_end == FrontEnd::sglang_serve ? serve_arguments(argv) : std::move(argv);
+    command.argv = server_arguments(*found.front_end, argv);
     servers_.push_back(std::move(server));
   }
 

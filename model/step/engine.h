@@ -1,4 +1,5 @@
-// One inference engine as the program sees it: a struct of functions. Whoever has a command reaches its rules through this.
+// One inference engine as the program sees it: a struct of functions. Whoever has a command reaches its rules through
+// this.
 //
 //   const auto deployed = deploy_command("python3 -m sglang.launch_server --model-path M --tp 8", {.model = shape});
 //   if (deployed && deployed->deployment) check_deployment(*deployed->deployment);
@@ -55,32 +56,33 @@ struct DeployOptions {
 };
 
 struct DeployedCommand {
-  LaunchCommand launch;               // its environment with the options'
-  std::vector<Note> argument_notes;   // how the arguments were read; launch.notes: how the text was
+  LaunchCommand launch;              // its environment with the options'
+  std::vector<Note> argument_notes;  // how the arguments were read; launch.notes: how the text was
   std::optional<ModelShape> model;
-  std::optional<ModelPreset> guessed; // where the shape was guessed
-  std::optional<Error> refused;       // by the server's own argument parser: nothing starts
+  std::optional<ModelPreset> guessed;      // where the shape was guessed
+  std::optional<Error> refused;            // by the server's own argument parser: nothing starts
   std::unique_ptr<Deployment> deployment;  // nullptr: refused
 };
 
 struct Engine {
-  std::string_view name;                                           // "sglang"
-  std::vector<const Version*> (*versions)();                       // oldest first
-  Result<VersionMatch> (*find_version)(std::string_view text);     // a change, a release, a date, "newest"
-  bool (*starts)(const LaunchCommand& command);                    // is it one of its servers?
+  std::string_view name;                                        // "sglang"; --sglang takes its version
+  std::string_view title;                                       // "SGLang", in sentences
+  const LaunchSyntax* syntax = nullptr;                         // the words that start its servers
+  std::vector<const Version*> (*versions)();                    // oldest first
+  Result<VersionMatch> (*find_version)(std::string_view text);  // a change, a release, a date, "newest"
   // Errors: bad_input, for what cannot mean a deployment at all.
   Result<DeployedCommand> (*deploy)(LaunchCommand command, const DeployOptions& options);
   // What to change where deploy() came to `refused`.
   std::string (*fix_for_refused)(const Version& version, std::span<const std::string> argv);
-  std::string_view (*alltoall_runner)(const Version& version);     // a MoE runner that its FlashInfer all-to-all takes
-  const FlashInferLimits& (*flashinfer)(const Version& version);   // the library that it pins
-  std::string_view cap_variable;                                   // sets the cap of the FlashInfer all-to-all
+  std::string_view (*alltoall_runner)(const Version& version);    // a MoE runner that its FlashInfer all-to-all takes
+  const FlashInferLimits& (*flashinfer)(const Version& version);  // the library that it pins
+  std::string_view cap_variable;                                  // sets the cap of the FlashInfer all-to-all
 };
 
 // --- the list, kept in model/engines/engines.cpp; the first is the one that is meant where nothing names one
 std::span<const Engine* const> engines();
-Result<const Engine*> find_engine(std::string_view name);            // Errors: bad_input, with the names there are
-const Engine& find_engine(const LaunchCommand& command);             // whose server it starts
+Result<const Engine*> find_engine(std::string_view name);  // Errors: bad_input, with the names there are
+const Engine& find_engine(const LaunchCommand& command);   // whose server it starts
 const Engine& engine_of(const Version& version);
 
 // Errors: bad_input, for text that is no such command and for what deploy() refuses.

@@ -36,19 +36,19 @@ const std::string kServer = "python3 -m sglang.launch_server ";
 }  // namespace
 
 TEST_CASE("launch command: front ends") {
-  const std::pair<const char*, FrontEnd> front_ends[] = {
-      {"python -m sglang.launch_server --tp 8", FrontEnd::sglang_launch_server},
-      {"/opt/venv/bin/python3.11 -u -m sglang.launch_server --tp 8", FrontEnd::sglang_launch_server},
-      {"python3 /sgl-workspace/sglang/python/sglang/launch_server.py --tp 8", FrontEnd::sglang_launch_server},
-      {"sglang serve --tp 8", FrontEnd::sglang_serve},
-      {"/usr/local/bin/sglang serve --tp 8", FrontEnd::sglang_serve},
-      {"python3 -m sglang_router.launch_server --tp 8", FrontEnd::sglang_router},
-      {"python3 -m dynamo.sglang --tp 8", FrontEnd::dynamo_sglang},
-      {"python3 -m dynamo.sglang.decode_worker --tp 8", FrontEnd::dynamo_sglang},
+  const std::pair<const char*, std::string> front_ends[] = {
+      {"python -m sglang.launch_server --tp 8", "python3 -m sglang.launch_server"},
+      {"/opt/venv/bin/python3.11 -u -m sglang.launch_server --tp 8", "python3 -m sglang.launch_server"},
+      {"python3 /sgl-workspace/sglang/python/sglang/launch_server.py --tp 8", "python3 -m sglang.launch_server"},
+      {"sglang serve --tp 8", "sglang serve"},
+      {"/usr/local/bin/sglang serve --tp 8", "sglang serve"},
+      {"python3 -m sglang_router.launch_server --tp 8", "python3 -m sglang_router.launch_server"},
+      {"python3 -m dynamo.sglang --tp 8", "python3 -m dynamo.sglang"},
+      {"python3 -m dynamo.sglang.decode_worker --tp 8", "python3 -m dynamo.sglang"},
   };
   for (const auto& [text, front_end] : front_ends) {
     CAPTURE(text);
-    CHECK(read(text).front_end == front_end);
+    CHECK(read(text).front_end->command == front_end);
     CHECK(read(text).argv == Words{"--tp", "8"});
   }
 }

@@ -23,16 +23,34 @@ Result<VersionMatch> find_version(std::string_view text) {
   return VersionMatch{match->generation, !match->has_flashinfer_dispatcher, std::move(match->note)};
 }
 
-bool starts(const LaunchCommand& command) {
-  switch (command.front_end) {
-    case FrontEnd::sglang_launch_server:
-    case FrontEnd::sglang_serve:
-    case FrontEnd::sglang_router:
-    case FrontEnd::dynamo_sglang:
-      return true;
-  }
-  return false;
-}
+constexpr std::string_view kName = "sglang";
+// python/sglang/launch_server.py, python/sglang/cli, the router's and Dynamo's workers.
+constexpr FrontEnd kFrontEnds[] = {
+    {.engine = kName,
+     .command = "python3 -m sglang.launch_server",
+     .module = "sglang.launch_server",
+     .script = "sglang/launch_server.py"},
+    {.engine = kName,
+     .command = "sglang serve",
+     .program = "sglang",
+     .subcommand = "serve",
+     .model_option = "--model-path",
+     .dropped_option = "--model-type"},
+    {.engine = kName,
+     .command = "python3 -m sglang_router.launch_server",
+     .module = "sglang_router.launch_server",
+     .is_server = false},
+    {.engine = kName,
+     .command = "python3 -m dynamo.sglang",
+     .module = "dynamo.sglang",
+     .has_submodules = true,
+     .is_server = false},
+};
+constexpr std::string_view kVariablePrefixes[] = {"SGLANG_"};
+constexpr LaunchSyntax kSyntax = {.front_ends = kFrontEnds,
+                                  .variable_prefixes = kVariablePrefixes,
+                                  .example_arguments = "--model-path M --tp 8",
+                                  .recipe_key = "sglang_config"};
 
 Result<DeployedCommand> deploy(LaunchCommand command, const DeployOptions& options) {
   const Version* const version = options.version.version;
@@ -48,8 +66,7 @@ Result<DeployedCommand> deploy(LaunchCommand command, const DeployOptions& optio
     return out;
   }
   // A front end of its own takes more options than the server's.
-  const bool is_server =
-      out.launch.front_end == FrontEnd::sglang_launch_server || out.launch.front_end == FrontEnd::sglang_serve;
+  const bool is_server = out.launch.front_end == nullptr || out.launch.front_end->is_server;
   if (is_server && !parsed->unrecognized.empty()) {
     const std::string words = fmt::format("{}", fmt::join(parsed->unrecognized, " "));
     if (&generation == &newest_generation())  // a newer release may have it: no verdict without knowing what it does
@@ -94,10 +111,11 @@ const FlashInferLimits& flashinfer(const Version& version) {
 
 }  // namespace
 
-constexpr Engine kSglang{.name = "sglang",
+constexpr Engine kSglang{.name = kName,
+                         .title = "SGLang",
+                         .syntax = &kSyntax,
                          .versions = versions,
                          .find_version = find_version,
-                         .starts = starts,
                          .deploy = deploy,
                          .fix_for_refused = fix_for_refused,
                          .alltoall_runner = alltoall_runner,
