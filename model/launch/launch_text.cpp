@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/base/utf8.h"
+#include "model/launch/launch_command.h"
 #include "model/launch/shell_syntax.h"
 
 namespace a2asim {
