@@ -48,6 +48,19 @@ const Engine& engine_of(const Version& version) {
   return *engines().front();
 }
 
+std::string version_option(const Engine& engine) { return "--" + std::string(engine.name); }
+
+Result<VersionMatch> find_version(const Engine& engine, const VersionChoice& choice) {
+  if (choice.text.empty()) return VersionMatch{engine.versions().back(), false, ""};
+  if (choice.engine != engine.name)
+    return fail(ErrorKind::bad_input,
+                fmt::format("--{} names a version of another engine: this is {}'s; name one with {}", choice.engine,
+                            engine.title, version_option(engine)));
+  Result<VersionMatch> match = engine.find_version(choice.text);
+  if (!match) return fail(match.error().kind, fmt::format("{}: {}", version_option(engine), match.error().message));
+  return match;
+}
+
 std::string releases_in_words(const Version& version) {
   const std::vector<Release>& all = version.releases;
   constexpr std::size_t kMostListed = 3;

@@ -48,7 +48,7 @@ Result<std::int64_t> checked_workspace_bytes(const FlashInferLimits& flashinfer,
   if (bytes > kMax / 2 || bytes < kMin / 2)
     return fail(ErrorKind::bad_input,
                 fmt::format("the workspace for max_num_tokens={} and ep_size={} exceeds 2^62 bytes; set "
-                            "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK or --chunked-prefill-size lower",
+                            "the cap or --chunked-prefill-size lower",
                             capacity.max_num_tokens, ep_size));
   const WorkspaceLayout layout = make_workspace_layout(flashinfer, ep_size, capacity.max_num_tokens);
   return workspace_bytes_per_rank(layout, ep_size, capacity.max_num_tokens, capacity.dispatch_bytes_per_token,

@@ -44,6 +44,20 @@ struct VersionMatch {
   std::string note;                  // empty, or one line
 };
 
+// The version that a person named beside a command, with the option that names it: --sglang v0.5.13.
+struct VersionChoice {
+  std::string engine;  // whose option it was; empty: none
+  std::string text;    // empty: none was given
+};
+
+// What the all-to-all of a server to be planned must look like; the engine writes its command.
+struct PlannedServer {
+  std::int64_t ep_size = 0, attn_tp_size = 1;
+  DispatchType dispatch_type = DispatchType::bf16;
+  std::optional<std::int64_t> max_num_tokens, chunked_prefill_size;
+  bool own_count_only = false;  // with the options under which a rank knows its own count only
+};
+
 // What stands beside a command.
 struct DeployOptions {
   VersionMatch version;
@@ -77,6 +91,12 @@ struct Engine {
   std::string_view (*alltoall_runner)(const Version& version);    // a MoE runner that its FlashInfer all-to-all takes
   const FlashInferLimits& (*flashinfer)(const Version& version);  // the library that it pins
   std::string_view cap_variable;                                  // sets the cap of the FlashInfer all-to-all
+  std::string (*plan_command)(const Version& version, const PlannedServer& server);
+  bool (*dispatches)(const Version& version, DispatchType type);  // whether its servers can send rows of this type
+  std::string_view skip_exchange;                                 // "1" in it: ranks do not exchange their counts
+  std::string_view log_lines;                                     // what its log must show for from-log to read it
+  std::string_view log_numbering;                                 // the setting that numbers the steps in its log
+  std::string_view pull_requests;                                 // address of a change, without its number
 };
 
 // --- the list, kept in model/engines/engines.cpp; the first is the one that is meant where nothing names one
@@ -84,6 +104,9 @@ std::span<const Engine* const> engines();
 Result<const Engine*> find_engine(std::string_view name);  // Errors: bad_input, with the names there are
 const Engine& find_engine(const LaunchCommand& command);   // whose server it starts
 const Engine& engine_of(const Version& version);
+std::string version_option(const Engine& engine);  // "--sglang"
+// The newest where none was given. Errors: bad_input, with the option, for a version not known or of another engine.
+Result<VersionMatch> find_version(const Engine& engine, const VersionChoice& choice);
 
 // Errors: bad_input, for text that is no such command and for what deploy() refuses.
 Result<DeployedCommand> deploy_command(std::string_view text, const DeployOptions& options);

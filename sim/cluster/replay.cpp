@@ -205,7 +205,7 @@ bool ReplayReport::has_error() const {
 }
 
 Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, const ReplayOptions& options) {
-  Result<ScenarioDeployment> deployed = deploy(scenario, file, options.sglang, options.rule);
+  Result<ScenarioDeployment> deployed = deploy(scenario, file, options.version, options.rule);
   if (!deployed) return tl::unexpected(deployed.error());
   ReplayReport report;
   report.name = scenario.name;

@@ -24,7 +24,7 @@ struct ReplayProgress {
 
 struct ReplayOptions {
   Fidelity fidelity = Fidelity::numeric;
-  std::string sglang;                   // generation to run; empty: the scenario's own
+  VersionChoice version;                // in place of the scenario's own
   std::optional<std::uint64_t> seed;    // in place of the scenario's
   SizingRule rule;                      // in place of the generation's; may be empty
   std::int64_t findings_per_kind = 64;  // kept of each step

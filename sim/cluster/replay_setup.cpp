@@ -21,9 +21,8 @@ void settle_start(const Scenario& scenario, ScenarioDeployment& out) {
   const Deployment& deployment = *out.deployment;
   for (const Rejection& rejection : deployment.rejections) {
     if (scenario.parallel && is_argument_handler(rejection)) {
-      out.notes.push_back(
-          fmt::format("SGLang {} refuses this layout at its start ({}); `parallel:` runs it all the same",
-                      out.generation->name, words(rejection)));
+      out.notes.push_back(fmt::format("{} {} refuses this layout at its start ({}); `parallel:` runs it all the same",
+                                      engine_of(*out.generation).title, out.generation->name, words(rejection)));
       continue;
     }
     out.verdict = Verdict::rejected;
@@ -42,24 +41,23 @@ void settle_start(const Scenario& scenario, ScenarioDeployment& out) {
   }
   out.verdict = Verdict::over_capacity;
   out.why = "graph capture fails: AssertionError: " + why;
-  out.fix =
-      fmt::format("set SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK to {} or more, or capture smaller graphs",
-                  failed->runtime_max_tokens_per_rank);
+  out.fix = fmt::format("set {} to {} or more, or capture smaller graphs", engine_of(*out.generation).cap_variable,
+                        failed->runtime_max_tokens_per_rank);
 }
 
 // The engine of the command, and whether the scenario says the same.
 Result<const Engine*> engine_of(const Scenario& scenario, std::string_view file, const LaunchCommand& command) {
   const Engine& engine = find_engine(command);
   if (scenario.engine && *scenario.engine != engine.name)
-    return scenario_error(file, scenario.at.version,
-                          fmt::format("engine: {} is given, but the command starts a server of {}", *scenario.engine,
-                                      engine.name));
+    return scenario_error(
+        file, scenario.at.version,
+        fmt::format("engine: {} is given, but the command starts a server of {}", *scenario.engine, engine.name));
   return &engine;
 }
 
 }  // namespace
 
-Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, std::string_view version,
+Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, const VersionChoice& version,
                                   SizingRule rule) {
   ScenarioDeployment out;
   const auto launch_error = [&](const Error& error) {
@@ -69,12 +67,12 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   if (!command) return launch_error(command.error());
   const Result<const Engine*> engine = engine_of(scenario, file, *command);
   if (!engine) return tl::unexpected(engine.error());
-  const Result<VersionMatch> match =
-      (*engine)->find_version(!version.empty() ? version : scenario.version ? *scenario.version : "newest");
-  if (!match && version.empty())
+  const Result<VersionMatch> match = version.text.empty() ? (*engine)->find_version(scenario.version.value_or("newest"))
+                                                          : find_version(**engine, version);
+  if (!match && version.text.empty())
     return scenario_error(file, scenario.at.version,
                           fmt::format("{}: {}", scenario.at.version_key, match.error().message));
-  if (!match) return fail(ErrorKind::bad_input, "--sglang: " + match.error().message);
+  if (!match) return tl::unexpected(match.error());
   out.generation = match->version;
   if (!match->note.empty()) out.notes.push_back(match->note);
   DeployOptions options;
@@ -102,8 +100,7 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
     return tl::unexpected(ok.error());
   if (!out.deployment->uses_flashinfer) {
     out.verdict = Verdict::out_of_scope;
-    out.why = fmt::format("--moe-a2a-backend {}: no all-to-all whose size every rank derives",
-                          out.deployment->backend);
+    out.why = fmt::format("--moe-a2a-backend {}: no all-to-all whose size every rank derives", out.deployment->backend);
   } else if (topology.ep_size != topology.tp_size) {
     out.verdict = Verdict::rejected;
     out.why = fmt::format("the all-to-all spans all tensor-parallel ranks: ep_size {} must be tp_size {}",

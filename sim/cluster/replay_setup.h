@@ -30,7 +30,7 @@ struct ScenarioDeployment {
 //
 // A deployment given as `parallel:` is a layout, not a command: what SGLang's argument handlers refuse about it
 // (FlashInfer with dp_size != tp_size, from #25907 on) is a note, so that layouts of other builds can be run.
-Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, std::string_view version,
+Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, const VersionChoice& version,
                                   SizingRule rule = {});
 
 }  // namespace a2asim

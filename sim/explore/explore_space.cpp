@@ -60,7 +60,7 @@ const std::vector<Setting>& settings() {
           c.parallel.speculative_num_draft_tokens = 2;
         }}},
       {For::every, {kPlain, [](Config& c) { c.parallel.max_num_tokens = 4; }}},
-      {For::every, {kPlain, [](Config& c) { c.env["SGLANG_SCHEDULER_SKIP_ALL_GATHER"] = "1"; }}},
+      {For::every, {kPlain, [](Config& c) { c.env[std::string(engines().front()->skip_exchange)] = "1"; }}},
   };
   return all;
 }
@@ -188,16 +188,17 @@ Result<std::unique_ptr<Deployment>> explore_deployment(const Version& version,
   Scenario scenario;
   scenario.parallel = configuration.parallel;
   scenario.env = configuration.env;
-  const std::vector<std::string> words = to_argv(*scenario.parallel);
-  Result<LaunchCommand> launch = parse_launch_words(words);
-  if (!launch) return tl::unexpected(launch.error());
+  scenario.engine = engine_of(version).name;
+  LaunchCommand launch;
+  launch.front_end = &engine_of(version).syntax->front_ends.front();
+  launch.argv = to_argv(*scenario.parallel);
   const ScenarioModel model = explore_model();
   DeployOptions options;
   options.version.version = &version;
   for (const auto& [name, value] : launch_env(scenario)) options.env.set(name, value);
   options.model = ModelShape{model.num_experts, model.top_k, model.hidden_size};
   options.rule = std::move(rule);
-  Result<DeployedCommand> deployed = deploy_command(std::move(*launch), options);
+  Result<DeployedCommand> deployed = deploy_command(std::move(launch), options);
   if (!deployed) return tl::unexpected(deployed.error());
   if (deployed->refused) return tl::unexpected(*deployed->refused);
   return std::move(deployed->deployment);

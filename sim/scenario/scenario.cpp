@@ -144,7 +144,7 @@ std::int64_t num_steps(const Scenario& scenario) {
 }
 
 std::vector<std::string> to_argv(const Parallel& parallel) {
-  std::vector<std::string> argv = {"python3", "-m", "sglang.launch_server"};
+  std::vector<std::string> argv;
   if (!parallel.model_path) argv.insert(argv.end(), {"--model-path", "M"});
   for (const ParallelField& field : parallel_fields()) {
     if (!field.flag.empty()) append_field(argv, field, parallel);
@@ -159,7 +159,8 @@ const Engine& engine_of(const Scenario& scenario) {
 
 std::string launch_text(const Scenario& scenario) {
   if (scenario.launch) return *scenario.launch;
-  return fmt::format("{}", fmt::join(to_argv(scenario.parallel.value_or(Parallel{})), " "));
+  return fmt::format("{} {}", engine_of(scenario).syntax->front_ends.front().command,
+                     fmt::join(to_argv(scenario.parallel.value_or(Parallel{})), " "));
 }
 
 std::map<std::string, std::string> launch_env(const Scenario& scenario) {

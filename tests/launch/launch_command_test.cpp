@@ -185,7 +185,7 @@ TEST_CASE("launch command: several servers") {
 TEST_CASE("launch command: bad input") {
   CHECK(bad("").starts_with("no command"));
   CHECK(bad(" \n ").starts_with("no command"));
-  CHECK(bad("vllm serve model --tp 8").starts_with("'vllm serve model --tp 8' starts no server that is known here"));
+  CHECK(bad("vllm serve model --tp 8").starts_with("'vllm serve model --tp 8' starts a server of vLLM"));
   CHECK(bad("--tp 8 --dp 8").find("starts no server that is known here") != std::string::npos);
   CHECK(bad(kServer + "\n'abc").find("line 2 of the command: the quote '") != std::string::npos);
   CHECK(bad(kServer + "\"abc").find("quote \"") != std::string::npos);

@@ -11,8 +11,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "sim/scenario/scenario_reader.h"
 #include "sim/cluster/trace.h"
+#include "sim/scenario/scenario_reader.h"
 
 namespace a2asim {
 namespace {
@@ -43,7 +43,7 @@ ReplayReport run(const Scenario& scenario, const ReplayOptions& options) {
 
 ReplayReport run(const std::string& name, const std::string& sglang = "", Fidelity fidelity = Fidelity::numeric) {
   ReplayOptions options;
-  options.sglang = sglang;
+  options.version = {"sglang", sglang};
   options.fidelity = fidelity;
   return run(load(name), options);
 }
@@ -103,7 +103,7 @@ TEST_CASE("replay: every shipped scenario is as it expects, at every fidelity, a
     for (const auto& [generation, expected] : scenario.expect_by_generation) {
       CAPTURE(generation);
       ReplayOptions options;
-      options.sglang = generation;
+      options.version = {"sglang", std::string(generation)};
       const ReplayReport report = run(scenario, options);
       CHECK(differs_from(expected, report) == "");
       compare(name, report);
@@ -193,7 +193,8 @@ TEST_CASE("replay: what the other fixes changed") {
   CHECK(run("verify_over_cap", "pr29461").steps_run == 0);  // capture refuses
 }
 
-// One rank sends, and FlashInfer refuses its call: nobody is left in the all-to-all, and the peer that is named must be one.
+// One rank sends, and FlashInfer refuses its call: nobody is left in the all-to-all, and the peer that is named must be
+// one.
 TEST_CASE("replay: a disagreement names a rank also where nobody is left") {
   const Scenario scenario = parsed(
       "name: t\nsglang: pr24850\nparallel: {tp_size: 6, dp_size: 6, moe_dense_tp_size: 1, enable_dp_attention: true, "

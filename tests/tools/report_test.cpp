@@ -380,8 +380,8 @@ TEST_CASE("report: check's page has the finding, its batch replayed with the sam
                                          "flashinfer",
                                          "--moe-runner-backend",
                                          "flashinfer_cutlass"};
-  CHECK(shell_command({"a b", "it's", "x=1"}) == "python3 -m sglang.launch_server 'a b' 'it'\\''s' x=1");
-  CheckForPage page{report, shell_command(argv), ModelShape{8, 2, 7168}, {}, {}};
+  CHECK(shell_command(*engines().front(), {"a b", "it's", "x=1"}) == "python3 -m sglang.launch_server 'a b' 'it'\\''s' x=1");
+  CheckForPage page{report, shell_command(*engines().front(), argv), ModelShape{8, 2, 7168}, {}, {}};
   page.witness = witness_scenario(report, argv, {}, page.model);
   REQUIRE(page.witness);
   const std::string html = check_page(page);

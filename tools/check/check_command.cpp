@@ -17,6 +17,7 @@
 #include "tools/program/shape_options.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
+#include "tools/program/version_options.h"
 #include "tools/report/check_page.h"
 #include "tools/report/page.h"
 
@@ -26,7 +27,8 @@ namespace {
 constexpr double kMostGpuMemory_gib = 1 << 20;
 
 struct Options {
-  std::optional<std::string> engine, sglang, gpu_memory, file, rule_cmd, report;
+  VersionChoice version;
+  std::optional<std::string> engine, gpu_memory, file, rule_cmd, report;
   ShapeOptions shape;
   std::vector<std::string> env;
   std::vector<std::string> stray;  // words without `--` in front
@@ -149,13 +151,10 @@ CheckFinding as_finding(FindingKind kind, const Note& read) {
 // Everything beside the command: version, environment, shape, memory. The rule is another process, see check().
 Result<DeployOptions> deploy_options(const Options& options, const Engine& engine) {
   DeployOptions out;
-  out.version.version = engine.versions().back();
+  Result<VersionMatch> match = find_version(engine, options.version);
+  if (!match) return tl::unexpected(match.error());
+  out.version = std::move(*match);
   out.guesses_model = true;
-  if (options.sglang) {
-    Result<VersionMatch> match = engine.find_version(*options.sglang);
-    if (!match) return unusable("--sglang: " + match.error().message);
-    out.version = std::move(*match);
-  }
   if (options.gpu_memory) {
     const Result<double> gib =
         parse_positive("--gpu-memory", *options.gpu_memory, "GiB of one GPU", kMostGpuMemory_gib);
@@ -193,7 +192,7 @@ void add_notes(const Options& options, const DeployOptions& how, const DeployedC
 
 std::string page_of(const CheckReport& report, const DeployedCommand& deployed, const SizingRule& rule) {
   const std::vector<std::string>& argv = deployed.launch.argv;
-  CheckForPage page{report, shell_command(argv), deployed.model, std::nullopt, rule};
+  CheckForPage page{report, shell_command(find_engine(deployed.launch), argv), deployed.model, std::nullopt, rule};
   page.witness = witness_scenario(report, argv, deployed.launch.env.values(), deployed.model);
   return check_page(page);
 }
@@ -256,13 +255,13 @@ Result<int> run_check(const Options& options, const CommandLine& line, Io& io) {
 }
 
 void add_options(CLI::App& command, Options& options) {
-  add_value(command, "--sglang", options.sglang, "GEN",
-            "The version: PR, release or date (`a2asim generations`); default newest");
+  add_version_options(command, options.version,
+                      "The version: PR, release or date (`a2asim generations`); default newest");
   add_value(command, "--engine", options.engine, "NAME", "Whose server it is; default: the command says so");
   add_value(command, "--env", options.env, "NAME=VALUE", "Set an environment variable of the launch; may be repeated")
       ->allow_extra_args(false);
   add_shape_options(command, options.shape, "; default: guessed from --model-path");
-  add_value(command, "--gpu-memory", options.gpu_memory, "GiB", "Memory of one GPU, which SGLang's defaults follow");
+  add_value(command, "--gpu-memory", options.gpu_memory, "GiB", "Memory of one GPU, which defaults follow");
   add_value(command, "--rule-cmd", options.rule_cmd, "\"PROGRAM ARGS\"", kRuleCommandAbout);
   add_value(command, "--file", options.file, "FILE", "Read the launch command from a file; - is standard input");
   add_value(command, "--report", options.report, "OUT.html",

@@ -72,7 +72,7 @@ namespace {
 Json report_as_json(const CheckReport& report) {
   Json findings = Json::array();
   for (const CheckFinding& finding : report.findings) findings.push_back(finding_as_json(finding));
-  return Json{{"engine", "sglang"},
+  return Json{{"engine", engine_of(*report.generation).name},
               {"generation", report.generation == nullptr ? Json() : Json(report.generation->name)},
               {"backend", report.backend},
               {"topology", report.backend.empty() ? unknown_topology() : topology(report.topology)},

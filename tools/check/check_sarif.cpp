@@ -85,7 +85,7 @@ std::string check_as_sarif(std::span<const CheckedServer> servers, const Command
   Json driver = tool_as_json();
   driver["rules"] = rules;
   const Json properties = {{"verdict", name(worst_verdict(servers))},
-                           {"engine", "sglang"},
+                           {"engine", generation == nullptr ? Json() : Json(engine_of(*generation).name)},
                            {"generation", generation == nullptr ? Json() : Json(generation->name)}};
   const Json run = {{"tool", {{"driver", driver}}}, {"results", results}, {"properties", properties}};
   return print(Json{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},

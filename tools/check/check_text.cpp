@@ -213,7 +213,7 @@ std::string_view verdict_in_words(Verdict verdict) {
     case Verdict::over_capacity:
       return "the flags admit a batch above the cap";
     case Verdict::rejected:
-      return "SGLang itself refuses this configuration";
+      return "the engine itself refuses this configuration";
     case Verdict::out_of_scope:
       return "no fixed-geometry all-to-all is in use, so there is no size to agree on";
   }
@@ -221,7 +221,7 @@ std::string_view verdict_in_words(Verdict verdict) {
 }
 
 std::string version_words(const Version& generation) {
-  return fmt::format("sglang {} ({}), FlashInfer {}", generation.name, generation.date,
+  return fmt::format("{} {} ({}), FlashInfer {}", engine_of(generation).name, generation.name, generation.date,
                      engine_of(generation).flashinfer(generation).tag);
 }
 

@@ -12,6 +12,7 @@
 #include "tools/program/rule_process.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
+#include "tools/program/version_options.h"
 #include "tools/report/explore_page.h"
 
 namespace a2asim {
@@ -24,30 +25,33 @@ constexpr std::int64_t kMostSeconds = 1'000'000;
 constexpr std::int64_t kMostShards = 1'000'000;
 
 struct Options {
-  std::optional<std::string> sglang, rule_cmd, budget, shard, threads, out, report;
+  VersionChoice version;
+  std::optional<std::string> rule_cmd, budget, shard, threads, out, report;
   std::string format = "text";
 };
 
-Result<std::size_t> generation_index(const std::string& text) {
-  const Engine& engine = *engines().front();
-  const Result<VersionMatch> match = engine.find_version(text);
-  if (!match) return unusable("--sglang: " + match.error().message);
+Result<std::size_t> generation_index(const Engine& engine, const std::string& text) {
+  const Result<VersionMatch> match = find_version(engine, {std::string(engine.name), text});
+  if (!match) return tl::unexpected(match.error());
   const std::vector<const Version*> versions = engine.versions();
   return static_cast<std::size_t>(std::ranges::find(versions, match->version) - versions.begin());
 }
 
 // "GEN", "GEN..GEN" (oldest first) or "all".
-Result<std::vector<const Version*>> chosen_generations(const std::optional<std::string>& text) {
-  const std::string wanted = text.value_or("newest");
-  const std::vector<const Version*> all = engines().front()->versions();
+Result<std::vector<const Version*>> chosen_generations(const VersionChoice& choice) {
+  const std::string wanted = choice.text.empty() ? "newest" : choice.text;
+  const Engine& engine = engine_of(choice);
+  const std::vector<const Version*> all = engine.versions();
   if (wanted == "all") return all;
   const std::size_t dots = wanted.find("..");
-  const Result<std::size_t> first = generation_index(wanted.substr(0, dots));
+  const Result<std::size_t> first = generation_index(engine, wanted.substr(0, dots));
   if (!first) return tl::unexpected(first.error());
-  const Result<std::size_t> last = dots == std::string::npos ? first : generation_index(wanted.substr(dots + 2));
+  const Result<std::size_t> last =
+      dots == std::string::npos ? first : generation_index(engine, wanted.substr(dots + 2));
   if (!last) return tl::unexpected(last.error());
   if (*last < *first)
-    return unusable(fmt::format("--sglang '{}': the older generation comes first", one_line(wanted, 60)));
+    return unusable(
+        fmt::format("{} '{}': the older version comes first", version_option(engine), one_line(wanted, 60)));
   return std::vector(all.begin() + static_cast<std::ptrdiff_t>(*first),
                      all.begin() + static_cast<std::ptrdiff_t>(*last) + 1);
 }
@@ -127,7 +131,7 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
   if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json", "sarif"});
   if (!format) return tl::unexpected(format.error());
-  const auto chosen = chosen_generations(options.sglang);
+  const auto chosen = chosen_generations(options.version);
   if (!chosen) return tl::unexpected(chosen.error());
   const Result<Budget> budget = parse_budget(options.budget);
   if (!budget) return tl::unexpected(budget.error());
@@ -139,6 +143,7 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
   if (!rule) return tl::unexpected(rule.error());
 
   ExploreReport report;
+  report.engine = engine_of(options.version).name;
   report.rule = options.rule_cmd;
   report.budget_cases = budget->cases;
   report.shard = *shard;
@@ -164,7 +169,7 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
 }
 
 void add_options(CLI::App& command, Options& options) {
-  add_value(command, "--sglang", options.sglang, "GEN", "A version, a range GEN..GEN, or all; default newest");
+  add_version_options(command, options.version, "A version, a range A..B, or all; default newest");
   add_value(command, "--rule-cmd", options.rule_cmd, "\"PROGRAM ARGS\"", kRuleCommandAbout);
   add_value(command, "--budget", options.budget, "10s|N", "Stop after 10s, 2m, or a number of cases of each version");
   add_value(command, "--shard", options.shard, "I/N", "Explore one part of N; `merge` adds the JSON outputs up");

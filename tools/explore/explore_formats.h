@@ -18,6 +18,7 @@ struct Shard {
 
 struct ExploreReport {
   std::vector<GenerationExploration> generations;  // oldest first
+  std::string engine;                              // whose versions they are
   std::optional<std::string> rule;                 // --rule-cmd
   std::optional<std::int64_t> budget_cases;        // of each generation
   std::optional<Shard> shard;

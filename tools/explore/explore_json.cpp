@@ -152,6 +152,7 @@ void read_finding(const Json& in, ExploreReport& report) {
 ExploreReport read_report(const Json& in) {
   ExploreReport report;
   if (in.at("command") != "explore") throw std::out_of_range("command");
+  report.engine = in.at("engine").get<std::string>();
   if (const Json& rule = in.at("rule"); !rule.is_null()) report.rule = rule.get<std::string>();
   if (const Json& budget = in.at("budget_cases"); !budget.is_null()) report.budget_cases = budget.get<std::int64_t>();
   if (const Json& shard = in.at("shard"); !shard.is_null())
@@ -173,7 +174,7 @@ std::string explore_as_json(const ExploreReport& report) {
   if (report.shard) shard = {{"index", report.shard->index}, {"of", report.shard->of}};
   return print(Json{{"tool", tool_as_json()},
                     {"command", "explore"},
-                    {"engine", "sglang"},
+                    {"engine", report.engine},
                     {"rule", or_null(report.rule)},
                     {"budget_cases", or_null(report.budget_cases)},
                     {"shard", shard},
@@ -187,12 +188,14 @@ std::string explore_as_sarif(const ExploreReport& report) {
   CheckReport findings;
   findings.verdict = verdict_of(report);
   if (report.generations.size() == 1)
-    for (const Version* version : engines().front()->versions())
-      if (version->name == report.generations.front().generation) findings.generation = version;
+    for (const Engine* engine : engines())
+      for (const Version* version : engine->versions())
+        if (engine->name == report.engine && version->name == report.generations.front().generation)
+          findings.generation = version;
   for (const PlacedWitness& placed : witnesses(report)) {
     if (!placed.worst) continue;
     CheckFinding finding = placed.witness->finding;
-    finding.message = fmt::format("sglang {}, {}: {}", placed.generation->generation,
+    finding.message = fmt::format("{} {}, {}: {}", report.engine, placed.generation->generation,
                                   class_name(placed.exploring_class), finding.message);
     finding.chain.push_back("scenario: " + file_name(placed) + "\n" + placed.witness->scenario);
     findings.findings.push_back(std::move(finding));

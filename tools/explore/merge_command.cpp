@@ -41,11 +41,12 @@ Result<void> add_part(ExploreReport& whole, const Part& first, const Part& part)
         fmt::format("'{}' and '{}' belong to different explorations: {} differs", first.file, part.file, what));
   };
   if (report.shard->of != first.report.shard->of) return differs("the number of shards");
+  if (report.engine != first.report.engine) return differs("the engine");
   if (report.rule != first.report.rule) return differs("--rule-cmd");
   if (report.budget_cases != first.report.budget_cases) return differs("--budget");
-  if (report.generations.size() != whole.generations.size()) return differs("--sglang");
+  if (report.generations.size() != whole.generations.size()) return differs("the versions");
   for (std::size_t i = 0; i < whole.generations.size(); ++i)
-    if (!add(whole.generations[i], report.generations[i])) return differs("--sglang");
+    if (!add(whole.generations[i], report.generations[i])) return differs("the versions");
   return {};
 }
 

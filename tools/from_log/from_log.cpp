@@ -72,15 +72,16 @@ std::string date_of(std::int64_t time_ms) {
 
 void note_version(const LogContents& log, const FromLogOptions& options, FromLog& out) {
   const Engine& engine = options.launch ? find_engine(*options.launch) : *engines().front();
-  if (options.sglang) {
+  if (!options.version.text.empty()) {
     out.scenario.engine = out.scenario.at.version_key = engine.name;
-    out.scenario.version = *options.sglang;
+    out.scenario.version = options.version.text;
     return;
   }
   std::string hint;
   const auto dated = std::ranges::find_if(log.batches, [](const BatchLine& line) { return line.time_ms.has_value(); });
   if (dated != log.batches.end())
-    hint = fmt::format("; the newest of the log's first day is --sglang {}", date_of(*dated->time_ms));
+    hint =
+        fmt::format("; the newest of the log's first day is {} {}", version_option(engine), date_of(*dated->time_ms));
   out.notes.push_back(
       fmt::format("version: not in a log, so the newest rules are used ({}){}", engine.versions().back()->name, hint));
 }
@@ -137,22 +138,19 @@ Result<FromLog> scenario_from_log(const LogContents& log, const FromLogOptions& 
   out.scenario.name = "from-log";
   out.batch_lines = log.batches.size() + log.unusable.size();
   if (out.batch_lines == 0)
-    return unusable(
-        fmt::format("no batch line among {}: SGLang writes \"Prefill batch, ..\" and \"Decode batch, ..\" "
-                    "at --log-level info",
-                    counted(log.lines, "line")));
+    return unusable(fmt::format("no batch line among {}: {} writes {}", counted(log.lines, "line"),
+                                engines().front()->title, engines().front()->log_lines));
   if (auto taken = take_deployment(log, options, out); !taken) return tl::unexpected(taken.error());
   note_version(log, options, out);
   // The scenario is still without steps, so that nothing about them can be refused.
-  Result<ScenarioDeployment> deployed = deploy(out.scenario, "the log's deployment", "");
+  Result<ScenarioDeployment> deployed = deploy(out.scenario, "the log's deployment", {});
   if (!deployed) return tl::unexpected(deployed.error());
   if (!deployed->deployment) return unusable("the log's deployment: " + deployed->why);
   if (!deployed->why.empty())
     out.notes.push_back(fmt::format("replay will say {}: {}", name(deployed->verdict), deployed->why));
   if (deployed->deployment->uses_flashinfer && !options.launch && options.env.values().empty())
-    out.notes.push_back(
-        "environment: not in a log; give what the server had with --env, such as "
-        "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK");
+    out.notes.push_back(fmt::format("environment: not in a log; give what the server had with --env, such as {}",
+                                    engine_of(*deployed->generation).cap_variable));
   if (options.replica && deployed->deployment->topology.enable_dp_attention)
     return unusable(fmt::format("--replica {}: with DP attention all DP ranks share one all-to-all; leave it out",
                                 *options.replica));

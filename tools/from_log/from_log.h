@@ -10,9 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "model/launch/launch_command.h"
-#include "model/step/model_shapes.h"
 #include "model/base/result.h"
+#include "model/launch/launch_command.h"
+#include "model/step/engine.h"
+#include "model/step/model_shapes.h"
 #include "sim/scenario/scenario.h"
 #include "tools/from_log/from_log_args.h"
 #include "tools/from_log/from_log_lines.h"
@@ -29,7 +30,7 @@ struct LogContents {
   std::vector<UnusableLine> unusable;
   std::optional<LoggedArgs> args;  // of the first server that starts
   std::size_t args_line = 0;
-  std::string args_problem;  // of the first line of arguments that cannot be read
+  std::string args_problem;                      // of the first line of arguments that cannot be read
   std::optional<std::size_t> other_server_line;  // from here on it is a server of another deployment
 };
 
@@ -46,7 +47,7 @@ enum class MissingRank : std::uint8_t {
 
 struct FromLogOptions {
   std::string source;                   // what the log is called in texts
-  std::optional<std::string> sglang;    // generation; nothing: the newest
+  VersionChoice version;                // nothing: the newest
   std::optional<LaunchCommand> launch;  // in place of the log's server_args
   Environment env;                      // what --env gave
   std::optional<ModelShape> model;

@@ -11,6 +11,7 @@
 #include "tools/program/shape_options.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
+#include "tools/program/version_options.h"
 
 namespace a2asim {
 namespace {
@@ -19,7 +20,8 @@ constexpr double kMostWindow_s = 3600;
 
 struct Options {
   ShapeOptions shape;
-  std::optional<std::string> file, sglang, launch, window, replica, lines, out;
+  VersionChoice version;
+  std::optional<std::string> file, launch, window, replica, lines, out;
   std::vector<std::string> env;
   std::string missing = "idle";
 };
@@ -61,7 +63,7 @@ Result<LineRange> read_lines(const std::optional<std::string>& text) {
 Result<FromLogOptions> read_options(const Options& options, const CommandLine& line) {
   FromLogOptions out;
   out.source = *options.file == "-" ? "standard input" : std::filesystem::path(*options.file).filename().string();
-  out.sglang = options.sglang;
+  out.version = options.version;
   Result<std::optional<LaunchCommand>> launch = read_launch(options, line);
   if (!launch) return tl::unexpected(launch.error());
   out.launch = std::move(*launch);
@@ -140,7 +142,7 @@ Result<int> run_from_log(const Options& options, const CommandLine& line, Io& io
 
 void add_options(CLI::App& command, Options& options) {
   add_value(command, "file", options.file, "FILE", "The log; - is standard input");
-  add_value(command, "--sglang", options.sglang, "GEN", "The server's version (`a2asim generations`); default newest");
+  add_version_options(command, options.version, "The server's version (`a2asim generations`); default newest");
   add_value(command, "--launch", options.launch, "FILE", "The launch command, in place of the log's server_args");
   add_value(command, "--env", options.env, "NAME=VALUE", "An environment variable that the server had; may be repeated")
       ->allow_extra_args(false);

@@ -193,8 +193,8 @@ class Builder {
     note(placement.by_iteration
              ? "steps: lines of one kind and one iteration number are one step, whatever their time stamps"
              : fmt::format("steps: by time stamp, at most {} ms apart, prefill and decode apart, the lines of "
-                           "a rank in their order; set SGLANG_LOG_FORWARD_ITERS=1 on the server to know it exactly",
-                           options_.window_ms));
+                           "a rank in their order; set {} on the server to know it exactly",
+                           options_.window_ms, engine_of(*deployment_.generation).log_numbering));
     note_interval();
     if (deployment_.speculates && decode_lines_ > 0) note_speculation();
     if (incomplete_ > 0) note_missing();

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "model/step/deployment.h"
 #include "model/base/result.h"
+#include "model/step/deployment.h"
 #include "tools/from_log/from_log.h"
 
 namespace a2asim {

@@ -135,7 +135,7 @@ Experiment run(const Lab& lab, const Scenario& scenario, std::string_view sglang
   Experiment experiment;
   Watch watch(experiment);
   ReplayOptions options;
-  options.sglang = sglang;
+  options.version = {"sglang", std::string(sglang)};
   options.rule = lab.rule;
   options.mirror = &watch;
   Result<ReplayReport> report = replay(scenario, "lesson", options);
@@ -152,7 +152,7 @@ std::string sizes_in_words(const Experiment& experiment, std::size_t at) {
 }
 
 std::unique_ptr<Deployment> deployment_of(const Lab& lab, const Scenario& scenario, std::string_view sglang) {
-  Result<ScenarioDeployment> deployed = deploy(scenario, "lesson", sglang, lab.rule);
+  Result<ScenarioDeployment> deployed = deploy(scenario, "lesson", {"sglang", std::string(sglang)}, lab.rule);
   A2ASIM_INVARIANT(deployed.has_value() && deployed->deployment, "a lesson's scenario can be deployed");
   return std::move(deployed->deployment);
 }

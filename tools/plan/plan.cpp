@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 
+#include "model/alltoall/routing.h"
 #include "model/base/check_invariant.h"
 #include "model/base/clamped_math.h"
-#include "model/alltoall/routing.h"
 #include "tools/plan/plan_rules.h"
 #include "tools/program/input.h"
 #include "tools/program/text.h"
@@ -48,7 +48,8 @@ std::string payload_name(std::size_t index, std::size_t payloads) {
 // at the end.
 std::vector<PlanRegion> regions(const PlanInputs& inputs, int ep_size, const Capacity& capacity) {
   const std::int64_t cap = capacity.max_num_tokens;
-  const WorkspaceLayout at = make_workspace_layout(limits(inputs.generation->capacity.flashinfer), ep_size, cap);
+  const WorkspaceLayout at =
+      make_workspace_layout(engine_of(*inputs.generation).flashinfer(*inputs.generation), ep_size, cap);
   std::vector<PlanRegion> out = {
       {"round and token counters", at.flag_val},
       {"send counters", at.send_counters},
@@ -170,10 +171,10 @@ void add_problems(const Deployment& deployment, PlanPoint& point) {
   const bool in_both = !decode->refused.empty() && !prefill->refused.empty();
   (in_both ? point.problems : point.notes)
       .push_back(fmt::format("{}a step of {} is refused in {}: {}; raise "
-                             "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK (--max-num-tokens)",
+                             "{} (--max-num-tokens)",
                              in_both ? "" : fmt::format("{}: ", name(can_run(point))),
                              counted(static_cast<std::size_t>(point.tokens), "token"), name(refused->path),
-                             refused->refused));
+                             refused->refused, engine_of(*deployment.generation).cap_variable));
 }
 
 Result<PlanPoint> make_point(const PlanInputs& inputs, const Deployment& deployment, PlanRules& rules,
@@ -183,7 +184,7 @@ Result<PlanPoint> make_point(const PlanInputs& inputs, const Deployment& deploym
   point.ep_size = ep_size;
   point.tokens = tokens;
   point.rows_per_rank = divide_up(tokens, inputs.attn_tp_size);
-  point.launch = plan_launch(inputs, *inputs.generation, ep_size, false);
+  point.launch = engine_of(*inputs.generation).plan_command(*inputs.generation, planned_server(inputs, ep_size, false));
   point.capacity = *deployment.capacity;
   point.capacity_source = deployment.max_num_tokens_source;
   point.regions = regions(inputs, static_cast<int>(ep_size), point.capacity);
@@ -208,12 +209,15 @@ Result<void> check_types(const PlanInputs& inputs) {
         fmt::format("--dispatch-dtype {}: one scale stands for {} elements, which hidden_size {} is no "
                     "multiple of; take bf16",
                     name(inputs.dispatch_type), divisor, inputs.model.hidden_size));
-  if (inputs.dispatch_type == DispatchType::mxfp8 && !inputs.generation->capacity.sized_for_larger_type)
-    return unusable(
-        fmt::format("--dispatch-dtype mxfp8: SGLang sends it from pr35758 on, not in {}; take bf16 or "
-                    "nvfp4, or --sglang pr35758",
-                    inputs.generation->name));
-  return {};
+  const Engine& engine = engine_of(*inputs.generation);
+  if (engine.dispatches(*inputs.generation, inputs.dispatch_type)) return {};
+  const auto versions = engine.versions();
+  const auto first = std::ranges::find_if(
+      versions, [&](const Version* version) { return engine.dispatches(*version, inputs.dispatch_type); });
+  const std::string_view since = first == versions.end() ? std::string_view() : (*first)->name;
+  return unusable(fmt::format("--dispatch-dtype {}: {} does not send it in {}; take bf16{}", name(inputs.dispatch_type),
+                              engine.title, inputs.generation->name,
+                              since.empty() ? "" : fmt::format(", or {} {}", version_option(engine), since)));
 }
 
 Result<void> check_sizes(const PlanInputs& inputs) {

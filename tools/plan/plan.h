@@ -10,20 +10,20 @@
 #include <string_view>
 #include <vector>
 
-#include "model/flashinfer/capacity.h"
-#include "model/engines/sglang/generation.h"
-#include "model/step/model_shapes.h"
 #include "model/base/result.h"
+#include "model/flashinfer/capacity.h"
+#include "model/step/engine.h"
+#include "model/step/model_shapes.h"
 
 namespace a2asim {
 
-// What combine carries. SGLang leaves it at bf16; fp8 is FlashInfer's use_low_precision (float8_e4m3, without scales),
+// What combine carries. Engines leave it at bf16; fp8 is FlashInfer's use_low_precision (float8_e4m3, without scales),
 // for which the workspace is reserved as for bf16.
 enum class CombineType : std::uint8_t { bf16, fp8 };
 std::string_view name(CombineType type);
 
 struct PlanInputs {
-  const Generation* generation = &newest_generation();
+  const Version* generation = engines().front()->versions().back();
   ModelShape model;
   DispatchType dispatch_type = DispatchType::bf16;
   CombineType combine_type = CombineType::bf16;
@@ -31,7 +31,7 @@ struct PlanInputs {
   std::vector<std::int64_t> tokens;            // of one data-parallel rank in one step, the same on all of them
   std::int64_t attn_tp_size = 1;               // ranks that share a data-parallel rank's tokens
   std::int64_t layers = 1;                     // mixture-of-experts layers of a step
-  std::optional<std::int64_t> max_num_tokens;  // SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK
+  std::optional<std::int64_t> max_num_tokens;  // what the engine's cap_variable sets
   std::optional<std::int64_t> chunked_prefill_size;
   std::optional<double> gpu_memory_gib, weights_gib, other_gib;  // of one GPU
   std::optional<double> link_gbps;                               // 10^9 bits a second, one GPU, one direction

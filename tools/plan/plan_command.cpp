@@ -12,6 +12,7 @@
 #include "tools/program/shape_options.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
+#include "tools/program/version_options.h"
 #include "tools/report/page.h"
 #include "tools/report/plan_page.h"
 
@@ -24,8 +25,9 @@ constexpr double kMostGbps = 1e9;
 
 struct Options {
   ShapeOptions shape;
-  std::optional<std::string> sglang, ep, tokens, max_num_tokens, chunked_prefill_size, gpu_memory, weights, other,
-      link_gbps, report;
+  VersionChoice version;
+  std::optional<std::string> ep, tokens, max_num_tokens, chunked_prefill_size, gpu_memory, weights, other, link_gbps,
+      report;
   std::string dispatch_dtype = "bf16", combine_dtype = "bf16", attn_tp_size = "1", layers = "1", format = "text";
 };
 
@@ -67,7 +69,7 @@ Result<void> read_optional(std::string_view option, const std::optional<std::str
 }
 
 Result<void> read_types(const Options& options, PlanInputs& inputs) {
-  // "fp8" is how people say it; the only form that SGLang dispatches is mxfp8.
+  // "fp8" is how people say it; the only form that is dispatched is mxfp8.
   const Result<std::size_t> dispatch =
       parse_choice("--dispatch-dtype", options.dispatch_dtype, {"bf16", "nvfp4", "mxfp8", "fp8"});
   if (!dispatch) return tl::unexpected(dispatch.error());
@@ -110,13 +112,12 @@ Result<void> read_machine(const Options& options, PlanInputs& inputs) {
 
 Result<PlanInputs> read_inputs(const Options& options) {
   PlanInputs inputs;
-  if (options.sglang) {
-    const Result<GenerationMatch> match = find_generation(*options.sglang);
-    if (!match) return unusable("--sglang: " + match.error().message);
-    if (!match->has_flashinfer_dispatcher)
-      return unusable(fmt::format("--sglang {}: {}", one_line(*options.sglang, 60), match->note));
-    inputs.generation = match->generation;
-  }
+  const Engine& engine = engine_of(options.version);
+  const Result<VersionMatch> match = find_version(engine, options.version);
+  if (!match) return tl::unexpected(match.error());
+  if (match->is_older)
+    return unusable(fmt::format("{} {}: {}", version_option(engine), one_line(options.version.text, 60), match->note));
+  inputs.generation = match->version;
   const Result<std::optional<ModelShape>> shape = shape_from_options(options.shape);
   if (!shape) return tl::unexpected(shape.error());
   if (!*shape)
@@ -144,7 +145,7 @@ Result<int> run_plan(const Options& options, const CommandLine& line, Io& io) {
 }
 
 void add_deployment_options(CLI::App& command, Options& options) {
-  add_value(command, "--sglang", options.sglang, "GEN", "The version (`a2asim generations`); default newest");
+  add_version_options(command, options.version, "The version (`a2asim generations`); default newest");
   add_shape_options(command, options.shape, "");
   add_value(command, "--ep,--ep-size,--sweep-ep", options.ep, "N[,N..]",
             "Ranks of the all-to-all; a list makes a sweep");
@@ -156,9 +157,9 @@ void add_deployment_options(CLI::App& command, Options& options) {
   add_value(command, "--dispatch-dtype", options.dispatch_dtype, "TYPE",
             "bf16, nvfp4, mxfp8 or fp8 (which is mxfp8); default bf16");
   add_value(command, "--combine-dtype", options.combine_dtype, "TYPE",
-            "bf16 or fp8 (FlashInfer's use_low_precision, which SGLang leaves off); default bf16");
+            "bf16 or fp8 (FlashInfer's use_low_precision, which engines leave off); default bf16");
   add_value(command, "--max-num-tokens", options.max_num_tokens, "N",
-            "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK; default: the version's own");
+            "The cap: tokens of one rank that the workspace is built for; default: the version's own");
   add_value(command, "--chunked-prefill-size", options.chunked_prefill_size, "N",
             "Of the server, as on its command line");
 }

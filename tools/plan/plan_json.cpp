@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/program/json_document.h"
 #include "tools/plan/plan_formats.h"
+#include "tools/program/json_document.h"
 
 namespace a2asim {
 namespace {
@@ -85,9 +85,9 @@ std::string plan_as_json(const Plan& plan) {
   return print(
       Json{{"tool", tool_as_json()},
            {"command", "plan"},
-           {"engine", "sglang"},
+           {"engine", engine_of(*in.generation).name},
            {"generation", in.generation->name},
-           {"flashinfer", limits(in.generation->capacity.flashinfer).tag},
+           {"flashinfer", engine_of(*in.generation).flashinfer(*in.generation).tag},
            {"model",
             {{"num_experts", in.model.num_experts}, {"top_k", in.model.top_k}, {"hidden_size", in.model.hidden_size}}},
            {"dispatch_dtype", name(in.dispatch_type)},

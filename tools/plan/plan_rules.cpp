@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "model/engines/sglang/engine.h"
+#include "model/step/engine.h"
 #include "model/step/judgement.h"
 
 namespace a2asim {
@@ -63,33 +63,23 @@ bool has_graph_for(const Deployment& deployment, std::int64_t tokens) {
 
 }  // namespace
 
-std::string plan_launch(const PlanInputs& inputs, const Generation& generation, std::int64_t ep_size,
-                        bool own_count_only) {
-  std::string line;
-  if (inputs.max_num_tokens)
-    line += fmt::format("SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK={} ", *inputs.max_num_tokens);
-  const bool by_flag = generation.capacity.sized_for_larger_type;
-  if (!by_flag)
-    line += fmt::format("SGLANG_MOE_NVFP4_DISPATCH={} ", inputs.dispatch_type == DispatchType::nvfp4 ? 1 : 0);
-  // The backend sets ep_size to tp_size by itself, but not where it refuses the layout before.
-  line += fmt::format("python3 -m sglang.launch_server --model-path M --tp-size {} --ep-size {}", ep_size, ep_size);
-  if (ep_size > inputs.attn_tp_size)
-    line += fmt::format(" --dp-size {} --enable-dp-attention", ep_size / inputs.attn_tp_size);
-  if (own_count_only) line += " --enable-dp-lm-head --moe-dense-tp-size 1";
-  line += " --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass";
-  if (by_flag) line += fmt::format(" --flashinfer-a2a-dispatch-type {}", name(inputs.dispatch_type));
-  if (inputs.chunked_prefill_size) line += fmt::format(" --chunked-prefill-size {}", *inputs.chunked_prefill_size);
-  return line;
+PlannedServer planned_server(const PlanInputs& inputs, std::int64_t ep_size, bool own_count_only) {
+  return {.ep_size = ep_size,
+          .attn_tp_size = inputs.attn_tp_size,
+          .dispatch_type = inputs.dispatch_type,
+          .max_num_tokens = inputs.max_num_tokens,
+          .chunked_prefill_size = inputs.chunked_prefill_size,
+          .own_count_only = own_count_only};
 }
 
-Result<std::unique_ptr<Deployment>> plan_deployment(const PlanInputs& inputs, const Generation& generation,
+Result<std::unique_ptr<Deployment>> plan_deployment(const PlanInputs& inputs, const Version& version,
                                                     std::int64_t ep_size, bool own_count_only) {
   DeployOptions options;
-  options.version.version = &generation;
+  options.version.version = &version;
   options.model = inputs.model;
   options.gpu_memory_gib = inputs.gpu_memory_gib;
-  Result<DeployedCommand> deployed =
-      deploy_command(plan_launch(inputs, generation, ep_size, own_count_only), options);
+  Result<DeployedCommand> deployed = deploy_command(
+      engine_of(version).plan_command(version, planned_server(inputs, ep_size, own_count_only)), options);
   if (!deployed) return tl::unexpected(deployed.error());
   if (deployed->refused) return tl::unexpected(*deployed->refused);
   return std::move(deployed->deployment);
@@ -98,13 +88,14 @@ Result<std::unique_ptr<Deployment>> plan_deployment(const PlanInputs& inputs, co
 Result<PlanRules> PlanRules::create(const PlanInputs& inputs, std::int64_t ep_size) {
   PlanRules out;
   out.chosen_ = inputs.generation;
+  const Engine& engine = engine_of(*inputs.generation);
   for (const bool own_count_only : {false, true}) {
     if (own_count_only && ep_size == inputs.attn_tp_size) continue;  // one replica: there is nobody else's count
-    for (const Generation& generation : generations()) {
+    for (const Version* version : engine.versions()) {
       PlanInputs as = inputs;
       // What a version cannot send does not matter for sizes.
-      if (!generation.capacity.sized_for_larger_type) as.dispatch_type = DispatchType::bf16;
-      Result<std::unique_ptr<Deployment>> deployment = plan_deployment(as, generation, ep_size, own_count_only);
+      if (!engine.dispatches(*version, as.dispatch_type)) as.dispatch_type = DispatchType::bf16;
+      Result<std::unique_ptr<Deployment>> deployment = plan_deployment(as, *version, ep_size, own_count_only);
       if (!deployment) return tl::unexpected(deployment.error());
       auto decider = (*deployment)->make_decider();
       out.cases_.push_back({std::move(*deployment), std::move(decider), own_count_only});

@@ -12,11 +12,10 @@
 namespace a2asim {
 
 // The launch command of a plan, one line. own_count_only adds the two flags of the collapse.
-std::string plan_launch(const PlanInputs& inputs, const Generation& generation, std::int64_t ep_size,
-                        bool own_count_only);
+PlannedServer planned_server(const PlanInputs& inputs, std::int64_t ep_size, bool own_count_only);
 
 // That command, resolved as `check` resolves it.
-Result<std::unique_ptr<Deployment>> plan_deployment(const PlanInputs& inputs, const Generation& generation,
+Result<std::unique_ptr<Deployment>> plan_deployment(const PlanInputs& inputs, const Version& version,
                                                     std::int64_t ep_size, bool own_count_only);
 
 // Every version with all counts known and with the own count only, at one ep_size; resolved once for many token counts.
@@ -32,7 +31,7 @@ class PlanRules {
     bool own_count_only = false;
   };
   std::vector<Case> cases_;
-  const Generation* chosen_ = nullptr;
+  const Version* chosen_ = nullptr;
 };
 
 }  // namespace a2asim

@@ -32,10 +32,10 @@ std::string head(const Plan& plan) {
   const PlanInputs& in = plan.inputs;
   std::string out = fmt::format("plan for {} experts, top_k {}, hidden_size {}\n", in.model.num_experts, in.model.top_k,
                                 in.model.hidden_size);
-  out += paragraph(fmt::format("sglang {} ({}), FlashInfer {}; dispatch in {}, combine in {}; {} of a step{}",
-                               in.generation->name, in.generation->date, limits(in.generation->capacity.flashinfer).tag,
-                               name(in.dispatch_type), name(in.combine_type),
-                               counted(static_cast<std::size_t>(in.layers), "MoE layer"),
+  out += paragraph(fmt::format("{} {} ({}), FlashInfer {}; dispatch in {}, combine in {}; {} of a step{}",
+                               engine_of(*in.generation).name, in.generation->name, in.generation->date,
+                               engine_of(*in.generation).flashinfer(*in.generation).tag, name(in.dispatch_type),
+                               name(in.combine_type), counted(static_cast<std::size_t>(in.layers), "MoE layer"),
                                in.attn_tp_size > 1 ? fmt::format("; attn_tp {}", in.attn_tp_size) : ""));
   if (in.link_gbps)
     out += paragraph(fmt::format("link: {} Gbit/s = {} GB/s out of each GPU, and as much in at the same time",
@@ -198,12 +198,15 @@ std::string sweep(const Plan& plan) {
 }  // namespace
 
 std::string generations_in_words(const std::vector<std::string_view>& names) {
-  const std::span<const Generation> all = generations();
+  if (names.empty()) return "";
+  std::vector<const Version*> all;
+  for (const Engine* engine : engines())
+    if (all = engine->versions(); std::ranges::count(all, names.front(), &Version::name) > 0) break;
   std::string out;
   for (std::size_t at = 0; at < names.size();) {
-    const auto first = std::ranges::find(all, names[at], &Generation::name);
+    const auto first = std::ranges::find(all, names[at], &Version::name);
     std::size_t last = at;
-    for (auto next = first; last + 1 < names.size() && ++next != all.end() && next->name == names[last + 1];) ++last;
+    for (auto next = first; last + 1 < names.size() && ++next != all.end() && (*next)->name == names[last + 1];) ++last;
     out += out.empty() ? "" : ", ";
     out += last == at ? std::string(names[at]) : fmt::format("{} to {}", names[at], names[last]);
     at = last + 1;

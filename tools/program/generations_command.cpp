@@ -19,7 +19,7 @@ constexpr std::size_t kTextWidth = 100;
 const Engine& engine() { return *engines().front(); }
 
 std::string link_of(const Version& generation) {
-  return generation.pr == 0 ? "" : fmt::format("https://github.com/sgl-project/sglang/pull/{}", generation.pr);
+  return generation.pr == 0 ? "" : fmt::format("{}{}", engine().pull_requests, generation.pr);
 }
 
 std::string as_text() {
@@ -35,10 +35,11 @@ std::string as_text() {
   std::string out = lines[0] + '\n';
   for (std::size_t at = 1; at < lines.size(); ++at) {
     out += lines[at] + '\n';
-    for (const std::string& line : wrap(engine().versions()[at - 1]->changed, kTextWidth - 4)) out += "    " + line + '\n';
+    for (const std::string& line : wrap(engine().versions()[at - 1]->changed, kTextWidth - 4))
+      out += "    " + line + '\n';
   }
-  return out +
-         "\n--sglang takes a name, a PR (30450), a release (v0.5.13) or a date (2026-06-20: the one in force that "
+  return out + "\n" + version_option(engine()) +
+         " takes a name, a PR (30450), a release (v0.5.13) or a date (2026-06-20: the one in force that "
          "day).\n"
          "Without it the newest is used.\n";
 }
@@ -56,14 +57,16 @@ std::string as_json() {
                     {"flashinfer", engine().flashinfer(generation).tag},
                     {"releases", releases_in_words(generation)}});
   }
-  return print(nlohmann::ordered_json{
-      {"tool", tool_as_json()}, {"engine", engine().name}, {"default", engine().versions().back()->name}, {"generations", rows}});
+  return print(nlohmann::ordered_json{{"tool", tool_as_json()},
+                                      {"engine", engine().name},
+                                      {"default", engine().versions().back()->name},
+                                      {"generations", rows}});
 }
 
 }  // namespace
 
 void add_generations(CLI::App& program, CommandLine& line) {
-  CLI::App* command = program.add_subcommand("generations", "List the versions of SGLang that are known");
+  CLI::App* command = program.add_subcommand("generations", "List the versions of the engines that are known");
   const auto format = std::make_shared<std::string>("text");
   command->add_option("--format", *format, "text or json; default text")->type_name("FORMAT");
   command->footer(help_text("generations.help"));

@@ -18,6 +18,7 @@
 #include "tools/program/rule_process.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
+#include "tools/program/version_options.h"
 #include "tools/replay/replay_formats.h"
 #include "tools/report/replay_page.h"
 
@@ -27,7 +28,7 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string fidelity = "numeric";
-  std::string sglang;
+  VersionChoice version;
   std::optional<std::string> seed, trace, report, rule_cmd, threads;
   std::string format = "text";
   bool digest = false;
@@ -39,13 +40,12 @@ bool is_good(const ReplayForPage& run) {
 }
 
 Result<ReplayOptions> replay_options(const Options& options) {
-  const Result<std::size_t> fidelity =
-      parse_choice("--fidelity", options.fidelity,
-                     {name(Fidelity::geometry), name(Fidelity::provenance), name(Fidelity::numeric)});
+  const Result<std::size_t> fidelity = parse_choice(
+      "--fidelity", options.fidelity, {name(Fidelity::geometry), name(Fidelity::provenance), name(Fidelity::numeric)});
   if (!fidelity) return tl::unexpected(fidelity.error());
   ReplayOptions out;
   out.fidelity = static_cast<Fidelity>(*fidelity);
-  out.sglang = options.sglang;
+  out.version = options.version;
   if (options.seed) {
     const Result<std::uint64_t> seed = parse_seed(*options.seed);
     if (!seed) return tl::unexpected(seed.error());
@@ -70,7 +70,7 @@ Result<ReplayForPage> replay_file(const std::string& file, const ReplayOptions& 
   Result<Scenario> scenario = load_scenario(file);
   if (!scenario) return tl::unexpected(scenario.error());
   Result<ReplayForPage> run = replay_for_page(std::move(*scenario), file, options, drawing_bytes);
-  if (run && run->scenario.expect && options.sglang.empty())
+  if (run && run->scenario.expect && options.version.text.empty())
     run->expectation = Expectation{*run->scenario.expect, differs_from(*run->scenario.expect, run->report)};
   return run;
 }
@@ -153,7 +153,7 @@ Result<int> run_replay(const Options& options, const CommandLine&, Io& io) {
 void add_options(CLI::App& command, Options& options) {
   add_value(command, "files", options.files, "FILE", "Scenario files, YAML or JSON");
   add_value(command, "--fidelity", options.fidelity, "FIDELITY", "geometry, provenance or numeric; default numeric");
-  add_value(command, "--sglang", options.sglang, "GEN", "Run with this version's rules instead of the file's");
+  add_version_options(command, options.version, "Run with this version's rules instead of the file's");
   add_value(command, "--rule-cmd", options.rule_cmd, "\"PROGRAM ARGS\"", kRuleCommandAbout);
   add_value(command, "--seed", options.seed, "N", "Draw tokens and routing from this seed instead of the file's");
   add_value(command, "--trace", options.trace, "OUT.json", "Write Chrome trace events: one track a rank");

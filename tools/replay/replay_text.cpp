@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "model/step/engine.h"
-#include "tools/replay/replay_formats.h"
 #include "tools/program/text.h"
+#include "tools/replay/replay_formats.h"
 
 namespace a2asim {
 namespace {
@@ -143,8 +143,9 @@ void add_head(Lines& lines, const ReplayReport& report, const std::optional<Expe
                               verdict_in_words(report),
                               report.first_bad_step ? fmt::format(", first at step {}", *report.first_bad_step) : ""));
   add(lines,
-      fmt::format("{}: {}; sglang {} ({}), {} fidelity, seed {}", report.file, report.name, report.generation->name,
-                  report.generation->date, name(report.fidelity), report.seed),
+      fmt::format("{}: {}; {} {} ({}), {} fidelity, seed {}", report.file, report.name,
+                  engine_of(*report.generation).name, report.generation->name, report.generation->date,
+                  name(report.fidelity), report.seed),
       2);
   if (report.ep_size > 0)
     lines.push_back(fmt::format("  {} ranks, {}, max_num_tokens {}, workspace {} a rank; {} of {} run", report.ep_size,
@@ -242,7 +243,7 @@ std::string_view verdict_in_words(const ReplayReport& report) {
     case Verdict::over_capacity:
       return "more than the workspace holds";
     case Verdict::rejected:
-      return "SGLang itself refuses";
+      return "the engine itself refuses";
     case Verdict::out_of_scope:
       return "no fixed-geometry all-to-all is in use";
   }

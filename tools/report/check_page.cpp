@@ -95,8 +95,8 @@ Tone tone_of(Verdict verdict) {
 
 }  // namespace
 
-std::string shell_command(const std::vector<std::string>& argv) {
-  std::string out = "python3 -m sglang.launch_server";
+std::string shell_command(const Engine& engine, const std::vector<std::string>& argv) {
+  std::string out(engine.syntax->front_ends.front().command);
   for (const std::string& word : argv) {
     const bool plain = !word.empty() && std::ranges::all_of(word, [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -127,7 +127,7 @@ std::optional<Scenario> witness_scenario(const CheckReport& report, const std::v
   scenario.name = "witness";
   scenario.engine = engine_of(*report.generation).name;
   scenario.version = report.generation->name;
-  scenario.launch = shell_command(argv);
+  scenario.launch = shell_command(engine_of(*report.generation), argv);
   scenario.env.insert(env.begin(), env.end());
   scenario.model = {model->num_experts, model->top_k, kWitnessHidden, 1, DataType::bfloat16};
   return scenario;
@@ -140,7 +140,9 @@ std::string check_page(const CheckForPage& check) {
   page.title = fmt::format("a2asim check: {}", name(report.verdict));
   page.header = verdict_header(
       fmt::format("a2asim check{}",
-                  report.generation == nullptr ? "" : fmt::format(" · SGLang {}", report.generation->name)),
+                  report.generation == nullptr
+                      ? ""
+                      : fmt::format(" · {} {}", engine_of(*report.generation).title, report.generation->name)),
       report.has_error() ? Tone::bad : tone_of(report.verdict), verdict_title(report.verdict),
       capitalised(verdict_in_words(report.verdict)) + ".");
   page.body = "check.mustache";

@@ -24,7 +24,7 @@ std::optional<Scenario> witness_scenario(const CheckReport& report, const std::v
                                          const std::optional<ModelShape>& model);
 
 // argv as a person would type it.
-std::string shell_command(const std::vector<std::string>& argv);
+std::string shell_command(const Engine& engine, const std::vector<std::string>& argv);
 
 std::string check_page(const CheckForPage& check);
 

@@ -186,8 +186,8 @@ std::string explore_page(const ExploreReport& report, const SizingRule& rule) {
   }
   Page page;
   page.title = fmt::format("a2asim explore: {}", names);
-  const std::string kicker =
-      fmt::format("a2asim explore · SGLang {}{}", names, report.rule ? " · rule " + one_line(*report.rule, 100) : "");
+  const std::string kicker = fmt::format("a2asim explore · {} {}{}", report.engine, names,
+                                         report.rule ? " · rule " + one_line(*report.rule, 100) : "");
   page.header = disagrees + overflow > 0
                     ? verdict_header(kicker, Tone::bad, disagrees > 0 ? "Disagrees" : "Overflows",
                                      fmt::format("Of {} small cases {} disagree and {} overflow silently.",

@@ -54,7 +54,7 @@ Json deployment(const Plan& plan) {
   const PlanPoint& first = plan.points.front();
   Json out = {{"generation", in.generation->name},
               {"date", in.generation->date},
-              {"flashinfer", limits(in.generation->capacity.flashinfer).tag},
+              {"flashinfer", engine_of(*in.generation).flashinfer(*in.generation).tag},
               {"dispatch_type", name(in.dispatch_type)},
               {"dispatch_bytes", dispatch_bytes_per_token(in.dispatch_type, in.model.hidden_size, in.model.top_k)},
               {"combine_type", name(in.combine_type)},

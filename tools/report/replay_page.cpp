@@ -246,7 +246,8 @@ std::string verdict_sentence(const ReplayReport& report) {
 }
 
 Json header(const ReplayReport& report, int level) {
-  return verdict_header(fmt::format("a2asim replay · {} · SGLang {}", report.name, report.generation->name),
+  return verdict_header(fmt::format("a2asim replay · {} · {} {}", report.name, engine_of(*report.generation).title,
+                                    report.generation->name),
                         tone_of(report), verdict_title(report.verdict), verdict_sentence(report), level);
 }
 
@@ -261,7 +262,7 @@ Result<ReplayForPage> replay_for_page(Scenario scenario, const std::string& file
   ReplayForPage run;
   run.report = std::move(*report);
   if (drawing_bytes > 0) {
-    Result<ScenarioDeployment> deployed = deploy(scenario, file, options.sglang, options.rule);
+    Result<ScenarioDeployment> deployed = deploy(scenario, file, options.version, options.rule);
     if (!deployed) return tl::unexpected(deployed.error());
     run.deployment = std::move(deployed->deployment);
     run.buffers = recorder.buffers();

@@ -20,7 +20,7 @@ std::string explain(const ReplayReport& report) {
   for (const ReplayedStep& step : report.steps) {
     for (const ReplayedRank& rank : step.ranks) {
       if (rank.decision.raised)
-        return fmt::format("step {}: SGLang's own rule refuses before any all-to-all: {}: {}", step.outcome.step,
+        return fmt::format("step {}: the engine's own rule refuses before any all-to-all: {}: {}", step.outcome.step,
                            name(rank.decision.raised->kind), rank.decision.raised->message);
     }
     if (!step.outcome.refused.empty())
@@ -54,7 +54,7 @@ Result<ScenarioValidation> validate_scenario(const Scenario& scenario, std::stri
   }
   ValidationMirror mirror(options.guard, make_device, out);
   ReplayOptions run;
-  run.sglang = options.sglang;
+  run.version = options.version;
   run.mirror = &mirror;
   const Result<ReplayReport> report = replay(scenario, file, run);
   if (!report) return tl::unexpected(report.error());

@@ -34,6 +34,7 @@
 
 #include "model/alltoall/alltoall.h"
 #include "model/base/rank_mask.h"
+#include "model/step/engine.h"
 #include "model/step/verdict.h"
 #include "sim/scenario/scenario.h"
 
@@ -115,7 +116,7 @@ struct ScenarioValidation {
 
 struct ValidateOptions {
   bool guard = true;
-  std::string sglang;  // generation to run; empty: the scenario's own
+  VersionChoice version;  // to run; empty: the scenario's own
 };
 
 // Errors are bad_input: the scenario cannot be run.

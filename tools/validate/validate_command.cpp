@@ -8,6 +8,7 @@
 #include "tools/program/input.h"
 #include "tools/program/json_document.h"
 #include "tools/program/template.h"
+#include "tools/program/version_options.h"
 #include "tools/validate/validate.h"
 #include "tools/validate/validate_report.h"
 
@@ -18,7 +19,7 @@ struct Options {
   std::vector<std::string> files;
   std::string device = "cuda";
   std::string guard = "both";
-  std::string sglang;
+  VersionChoice version;
   std::string format = "text";
   std::string peer_memory = "auto";
   std::optional<std::string> ranks_per_gpu, gpus, timeout_ms, join_timeout_s;
@@ -79,7 +80,7 @@ Result<int> run_validate(const Options& options, const CommandLine& line, Io& io
   for (std::size_t i = 0; i < scenarios->size(); ++i) {
     for (const bool on : {false, true}) {
       if (*guard != 2 && on != (*guard == 0)) continue;
-      const ValidateOptions with{on, options.sglang};
+      const ValidateOptions with{on, options.version};
       Result<ScenarioValidation> one = validate_scenario((*scenarios)[i], options.files[i], with, devices->make);
       if (!one) return tl::unexpected(one.error());
       all.push_back(std::move(*one));
@@ -109,7 +110,7 @@ void add_options(CLI::App& command, Options& options) {
             "How long to wait for the other processes of mpirun, torchrun or srun; default 30");
   add_value(command, "--timeout-ms", options.timeout_ms, "MS",
             "How long ranks wait for one that is missing; default 300");
-  add_value(command, "--sglang", options.sglang, "GEN", "Run with this version's rules instead of the file's");
+  add_version_options(command, options.version, "Run with this version's rules instead of the file's");
   add_value(command, "--format", options.format, "FORMAT", "text or json; default text");
   command.footer(help_text("validate.help"));
 }

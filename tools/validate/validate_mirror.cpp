@@ -364,7 +364,7 @@ void ValidationMirror::stopped(const MirroredLayer& layer) {
   if (all_over) check_verdict(layer, Verdict::over_capacity);
   const std::string up_to = fmt::format("compared up to step {}: there ", outcome.step);
   if (!(refused | outcome.taking_part).empty()) return stop(up_to + "it ends on both");
-  stop(out_.steps == 0 ? "" : up_to + "SGLang's own rule refuses, before any all-to-all");
+  stop(out_.steps == 0 ? "" : up_to + "the engine's own rule refuses, before any all-to-all");
 }
 
 }  // namespace a2asim

@@ -105,6 +105,29 @@ std::string_view alltoall_runner(const Version& version) {
   return runners.substr(0, runners.find(' '));
 }
 
+// --flashinfer-a2a-dispatch-type came with the sizes for the larger type; before, a variable chose between two.
+bool dispatches(const Version& version, DispatchType type) {
+  return type != DispatchType::mxfp8 || as_generation(version).capacity.sized_for_larger_type;
+}
+
+std::string plan_command(const Version& version, const PlannedServer& server) {
+  std::string line;
+  if (server.max_num_tokens) line += fmt::format("{}={} ", kCapVariable, *server.max_num_tokens);
+  const bool by_flag = as_generation(version).capacity.sized_for_larger_type;
+  if (!by_flag)
+    line += fmt::format("SGLANG_MOE_NVFP4_DISPATCH={} ", server.dispatch_type == DispatchType::nvfp4 ? 1 : 0);
+  // The backend sets ep_size to tp_size by itself, but not where it refuses the layout before.
+  line +=
+      fmt::format("{} --model-path M --tp-size {} --ep-size {}", kFrontEnds[0].command, server.ep_size, server.ep_size);
+  if (server.ep_size > server.attn_tp_size)
+    line += fmt::format(" --dp-size {} --enable-dp-attention", server.ep_size / server.attn_tp_size);
+  if (server.own_count_only) line += " --enable-dp-lm-head --moe-dense-tp-size 1";
+  line += " --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass";
+  if (by_flag) line += fmt::format(" --flashinfer-a2a-dispatch-type {}", name(server.dispatch_type));
+  if (server.chunked_prefill_size) line += fmt::format(" --chunked-prefill-size {}", *server.chunked_prefill_size);
+  return line;
+}
+
 const FlashInferLimits& flashinfer(const Version& version) {
   return limits(as_generation(version).capacity.flashinfer);
 }
@@ -120,6 +143,12 @@ constexpr Engine kSglang{.name = kName,
                          .fix_for_refused = fix_for_refused,
                          .alltoall_runner = alltoall_runner,
                          .flashinfer = flashinfer,
-                         .cap_variable = kCapVariable};
+                         .cap_variable = kCapVariable,
+                         .plan_command = plan_command,
+                         .dispatches = dispatches,
+                         .skip_exchange = "SGLANG_SCHEDULER_SKIP_ALL_GATHER",
+                         .log_lines = "\"Prefill batch, ..\" and \"Decode batch, ..\" at --log-level info",
+                         .log_numbering = "SGLANG_LOG_FORWARD_ITERS=1",
+                         .pull_requests = "https://github.com/sgl-project/sglang/pull/"};
 
 }  // namespace a2asim

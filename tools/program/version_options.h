@@ -1,0 +1,15 @@
+// The options that name a version, one for each engine: --sglang v0.5.13. One of them may be given.
+#pragma once
+
+#include <CLI/App.hpp>
+
+#include "model/step/engine.h"
+
+namespace a2asim {
+
+void add_version_options(CLI::App& command, VersionChoice& choice, const char* about);
+
+// The engine of the option that was given, else the one that is meant where nothing names one.
+const Engine& engine_of(const VersionChoice& choice);
+
+}  // namespace a2asim
