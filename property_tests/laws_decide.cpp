@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "model/check/check.h"
 #include "model/base/check_invariant.h"
-#include "model/step/decider.h"
+#include "model/check/check.h"
 #include "model/engines/sglang/static_caps.h"
+#include "model/step/decider.h"
 #include "property_tests/law.h"
 
 namespace a2asim::props {
@@ -19,9 +19,7 @@ using Decisions = std::span<const RankDecision>;
 bool gathers(const RankDecision& decision) { return decision.sizing.branch == SizingBranch::allgather_prefill; }
 bool refuses(const RankDecision& decision) { return decision.raised && !decision.exceeds_cap; }
 // It derives a size that others rely on.
-bool sizes(const RankDecision& decision) {
-  return decision.participates && !refuses(decision) && !gathers(decision);
-}
+bool sizes(const RankDecision& decision) { return decision.participates && !refuses(decision) && !gathers(decision); }
 std::int64_t size_of(const RankDecision& decision) { return decision.sizing.runtime_max_tokens_per_rank; }
 std::int64_t rows_of(const RankDecision& decision) {
   return !decision.replay && decision.sizing.has_dummy_token ? std::max<std::int64_t>(decision.rows, 1) : decision.rows;
@@ -108,9 +106,8 @@ bool has_work(const StepBatches& step) {
 }  // namespace
 
 std::string ranks_agree(const Scenario& world, Trial& trial) {
-  return for_each_step(world, trial, [](const Deployment&, const StepBatches&, Decisions decisions) {
-    return disagreement(decisions);
-  });
+  return for_each_step(
+      world, trial, [](const Deployment&, const StepBatches&, Decisions decisions) { return disagreement(decisions); });
 }
 
 std::string fits_exactly(const Scenario& world, Trial& trial) {
@@ -144,7 +141,8 @@ std::string idle_ranks_take_part(const Scenario& world, Trial& trial) {
     const std::size_t width = decisions.size() / step.batches.size();
     for (std::size_t rank = 0; rank < decisions.size(); ++rank) {
       if (decisions[rank].participates != has_work(step))
-        return fmt::format("rank {} {}", rank, has_work(step) ? "stays away from a step with work" : "works for nobody");
+        return fmt::format("rank {} {}", rank,
+                           has_work(step) ? "stays away from a step with work" : "works for nobody");
     }
     for (std::size_t replica = 0; replica < step.batches.size(); ++replica) {
       const RankBatch& batch = step.batches[replica];
@@ -163,9 +161,10 @@ std::string idle_ranks_take_part(const Scenario& world, Trial& trial) {
 namespace {
 
 bool is_same(const RankDecision& a, const RankDecision& b) {
-  return a.participates == b.participates && a.replay == b.replay && a.is_extend == b.is_extend && a.bucket == b.bucket &&
-         a.rows == b.rows && a.real_rows == b.real_rows && size_of(a) == size_of(b) &&
-         a.sizing.branch == b.sizing.branch && a.exceeds_cap == b.exceeds_cap && a.raised.has_value() == b.raised.has_value();
+  return a.participates == b.participates && a.replay == b.replay && a.is_extend == b.is_extend &&
+         a.bucket == b.bucket && a.rows == b.rows && a.real_rows == b.real_rows && size_of(a) == size_of(b) &&
+         a.sizing.branch == b.sizing.branch && a.exceeds_cap == b.exceeds_cap &&
+         a.raised.has_value() == b.raised.has_value();
 }
 
 }  // namespace

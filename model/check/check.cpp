@@ -47,8 +47,7 @@ void add_geometry_findings(const Deployment& deployment, const SearchResult& sea
       continue;
     }
     if (outcome.over_cap)
-      report.findings.push_back(
-          explain_over_capacity(deployment, *outcome.over_cap, outcome.largest_tokens_per_rank));
+      report.findings.push_back(explain_over_capacity(deployment, *outcome.over_cap, outcome.largest_tokens_per_rank));
     if (outcome.silent_overflow)
       report.findings.push_back(
           explain_silent_overflow(deployment, *outcome.silent_overflow, outcome.largest_tokens_per_rank));
@@ -78,10 +77,11 @@ void check_flashinfer(const Deployment& deployment, CheckReport& report) {
     add_waste(deployment, search, report);
     checked_engine(deployment).add_open_limits(deployment, report);
     if (!deployment.model)
-      report.findings.push_back(make_note(
-          FindingKind::model_unknown, Phase::start,
-          "the model's shape is not known: workspace bytes and FlashInfer's limits on top_k and experts are not checked",
-          "give --model NAME, --model-config FILE, or --num-experts, --top-k and --hidden-size"));
+      report.findings.push_back(
+          make_note(FindingKind::model_unknown, Phase::start,
+                    "the model's shape is not known: workspace bytes and FlashInfer's limits on top_k and experts are "
+                    "not checked",
+                    "give --model NAME, --model-config FILE, or --num-experts, --top-k and --hidden-size"));
   }
   report.capacity_source = deployment.max_num_tokens_source;
   report.workspace_known = deployment.capacity.has_value() && deployment.max_num_tokens > 0;
@@ -130,9 +130,9 @@ CheckReport judge_deployment(const Deployment& deployment) {
     in_scope = true;
   } else {
     for (const Rejection& rejection : deployment.rejections) report.findings.push_back(explain_rejection(rejection));
-    report.findings.push_back(make_note(
-        FindingKind::no_all_to_all, Phase::start,
-        fmt::format("--moe-a2a-backend {}: no all-to-all geometry of this kind is in use", report.backend)));
+    report.findings.push_back(
+        make_note(FindingKind::no_all_to_all, Phase::start,
+                  fmt::format("--moe-a2a-backend {}: no all-to-all geometry of this kind is in use", report.backend)));
   }
   in_scope |= engine.check_draft_geometry(deployment, report);
   for (const Note& note : deployment.notes)

@@ -28,8 +28,10 @@ std::string counts_text(const TroubledBatch& batch) {
 std::string r_text(const TroubledBatch& batch) {
   std::vector<std::string> words;
   for (const RankDecision& rank : batch.decisions) {
-    if (rank.raised && !rank.exceeds_cap) words.push_back(std::string(name(rank.raised->kind)));
-    else words.push_back(fmt::format("{}", rank.sizing.runtime_max_tokens_per_rank));
+    if (rank.raised && !rank.exceeds_cap)
+      words.push_back(std::string(name(rank.raised->kind)));
+    else
+      words.push_back(fmt::format("{}", rank.sizing.runtime_max_tokens_per_rank));
   }
   return fold_ranks(words);
 }
@@ -42,9 +44,8 @@ std::string rank_line(const TroubledBatch& batch, std::size_t rank) {
   const std::string where = fmt::format("DP rank {}: {} {}", rank, count, what);
   if (decision.raised && !decision.exceeds_cap)
     return fmt::format("{} -> raises {}: {}", where, name(decision.raised->kind), decision.raised->message);
-  const std::string_view branch = decision.sizing.branch == SizingBranch::static_cap
-                                      ? "the static cap max_num_tokens"
-                                      : text(decision.sizing.branch);
+  const std::string_view branch = decision.sizing.branch == SizingBranch::static_cap ? "the static cap max_num_tokens"
+                                                                                     : text(decision.sizing.branch);
   if (decision.replay)
     return fmt::format("{} -> replays bucket {} (baked at capture: {}) -> R = {}", where, decision.bucket, branch,
                        decision.sizing.runtime_max_tokens_per_rank);
@@ -133,10 +134,9 @@ CheckWitness to_witness(const TroubledBatch& batch) {
     const RankDecision& decision = batch.decisions[rank];
     witness.tokens_per_dp_rank.push_back(batch.batches[rank].count);
     witness.modes.emplace_back(name(decision.mode));
-    witness.runtime_max_tokens_per_rank.push_back(
-        decision.raised && !decision.exceeds_cap
-            ? std::nullopt
-            : std::optional(decision.sizing.runtime_max_tokens_per_rank));
+    witness.runtime_max_tokens_per_rank.push_back(decision.raised && !decision.exceeds_cap
+                                                      ? std::nullopt
+                                                      : std::optional(decision.sizing.runtime_max_tokens_per_rank));
     witness.paths.emplace_back(decision.replay ? "graph" : "eager");
   }
   return witness;
@@ -178,13 +178,13 @@ CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledB
   finding.message = fmt::format("R = {} exceeds the cap max_num_tokens = {} from {} {}{}; it may grow to {}", r,
                                 deployment.max_num_tokens, unit(batch.phase), counts_text(batch), severity_note(batch),
                                 needed_tokens);
-  finding.consequence = on_hardware(
-      finding.kind, over == batch.decisions.size() ? Situation::every_rank : Situation::some_ranks);
+  finding.consequence =
+      on_hardware(finding.kind, over == batch.decisions.size() ? Situation::every_rank : Situation::some_ranks);
   if (capture_exceeds_cap(deployment))
     finding.consequence += "; a graph bucket is above the cap too, so that capture already fails at the start";
   finding.chain = checked_engine(deployment).knowledge();
-  finding.chain.push_back(fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens,
-                                      deployment.max_num_tokens_source));
+  finding.chain.push_back(
+      fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens, deployment.max_num_tokens_source));
   add_rank_lines(batch, finding.chain);
   finding.needed_tokens_per_rank = needed_tokens;
   finding.fix = fix_cap_variable(deployment, needed_tokens);
@@ -199,9 +199,9 @@ CheckFinding explain_silent_overflow(const Deployment& deployment, const Trouble
       batch.decisions.begin(), batch.decisions.end(), [](const RankDecision& a, const RankDecision& b) {
         return a.rows - a.sizing.runtime_max_tokens_per_rank < b.rows - b.sizing.runtime_max_tokens_per_rank;
       });
-  finding.message = fmt::format("{} rows on a rank exceed R = {} (cap {}) from {} {}{}; rows may grow to {}", worst->rows,
-                                worst->sizing.runtime_max_tokens_per_rank, deployment.max_num_tokens, unit(batch.phase),
-                                counts_text(batch), severity_note(batch), needed_tokens);
+  finding.message = fmt::format("{} rows on a rank exceed R = {} (cap {}) from {} {}{}; rows may grow to {}",
+                                worst->rows, worst->sizing.runtime_max_tokens_per_rank, deployment.max_num_tokens,
+                                unit(batch.phase), counts_text(batch), severity_note(batch), needed_tokens);
   finding.consequence = on_hardware(FindingKind::receive_overflow);
   return finding;
 }
@@ -214,18 +214,17 @@ CheckFinding explain_capture(const Deployment& deployment, const TroubledBatch& 
   const RankDecision& first = batch.decisions.front();
   const std::int64_t r = first.sizing.runtime_max_tokens_per_rank;
   const std::int64_t width = deployment.num_tokens_per_bs;
-  const std::string bucket =
-      fmt::format("the graph bucket {}{}", batch.batches.front().count,
-                  width > 1 ? fmt::format(" x {} tokens", width) : "");
+  const std::string bucket = fmt::format("the graph bucket {}{}", batch.batches.front().count,
+                                         width > 1 ? fmt::format(" x {} tokens", width) : "");
   if (r > deployment.max_num_tokens) {
-    finding.message = fmt::format("{} needs R = {}, above the cap max_num_tokens = {}: it is captured at the start, "
-                                  "whatever the request limit",
-                                  bucket, r, deployment.max_num_tokens);
+    finding.message = fmt::format(
+        "{} needs R = {}, above the cap max_num_tokens = {}: it is captured at the start, "
+        "whatever the request limit",
+        bucket, r, deployment.max_num_tokens);
     finding.consequence = on_hardware(finding.kind, Situation::capture);
   } else {
-    finding.message =
-        fmt::format("{} has {} rows, above R = {}: it is captured at the start, whatever the request limit", bucket,
-                    first.rows, r);
+    finding.message = fmt::format(
+        "{} has {} rows, above R = {}: it is captured at the start, whatever the request limit", bucket, first.rows, r);
     finding.consequence = on_hardware(FindingKind::receive_overflow);
   }
   finding.chain = checked_engine(deployment).knowledge();
@@ -268,9 +267,8 @@ CheckFinding explain_every_forward(const Deployment& deployment, const TroubledB
                                    [](const RankDecision& d) { return d.raised.has_value(); });
   const Error error = raised == batch.decisions.end() ? Error{} : *raised->raised;
   const std::string_view kind = batch.phase == Phase::prefill ? "prefill" : "decode";
-  CheckFinding finding = explain_rejection(
-      Rejection{"first_forward", fmt::format("every {} forward", kind), error,
-                checked_engine(deployment).fix_every_forward()});
+  CheckFinding finding = explain_rejection(Rejection{"first_forward", fmt::format("every {} forward", kind), error,
+                                                     checked_engine(deployment).fix_every_forward()});
   finding.phase = batch.phase;
   finding.chain = checked_engine(deployment).knowledge();
   add_rank_lines(batch, finding.chain);
@@ -284,8 +282,8 @@ CheckFinding explain_waste(const Deployment& deployment, Phase phase, std::int64
   finding.severity = Severity::note;
   finding.phase = phase;
   finding.waste = {r * deployment.topology.ep_size, rows * deployment.topology.ep_size};
-  finding.message = fmt::format("R = {} while a rank has {} rows: {} slots are computed per rank where {} are needed", r, rows,
-                                finding.waste->computed, finding.waste->needed);
+  finding.message = fmt::format("R = {} while a rank has {} rows: {} slots are computed per rank where {} are needed",
+                                r, rows, finding.waste->computed, finding.waste->needed);
   finding.consequence = on_hardware(finding.kind);
   finding.fix = checked_engine(deployment).fix_waste(deployment.max_num_tokens);
   return finding;

@@ -161,16 +161,18 @@ bool Shadow::holds(const Run& run, std::size_t& hint) const {
   hint = i;
   if (i >= pieces_.size()) return false;
   const Piece& piece = pieces_[i];
-  return piece.begin <= run.begin && piece.end >= run.end() && piece.record == run.record &&
-         piece.kind == run.kind && piece.payload == run.payload && !piece.race && piece.pitch_bytes == run.pitch_bytes &&
+  return piece.begin <= run.begin && piece.end >= run.end() && piece.record == run.record && piece.kind == run.kind &&
+         piece.payload == run.payload && !piece.race && piece.pitch_bytes == run.pitch_bytes &&
          piece.slot0 == run.begin - run.first_slot * run.pitch_bytes;
 }
 
 RowTag Shadow::tag(const Piece& piece, std::int64_t at_bytes) const {
   A2ASIM_INVARIANT(piece.begin <= at_bytes && at_bytes < piece.end, "a tag is of a byte of its piece");
   const SentRecords::Sent& sent = records_->sent(piece.record);
-  RowTag tag{piece.kind, piece.kind == RowKind::dispatched ? sent.source : slice_, sent.source, piece.payload, -1, -1,
-             sent.round, sent.step};
+  RowTag tag{piece.kind,  piece.kind == RowKind::dispatched ? sent.source : slice_,
+             sent.source, piece.payload,
+             -1,          -1,
+             sent.round,  sent.step};
   if (piece.kind == RowKind::padding) {
     tag.source = -1;  // nobody's token
   } else {

@@ -324,9 +324,13 @@ void read_deployment(Scenario& scenario, const Record& record) {
 }
 
 Scenario read_scenario(const Node& root) {
-  static constexpr std::string_view keys[] = {"name",     "engine", "version", "sglang", "launch",
-                                              "parallel", "env",    "model",   "seed",   "routing",
-                                              "experts",  "steps",  "faults",  "expect", "expect_by_generation"};
+  static const std::vector<std::string_view> keys = [] {
+    std::vector<std::string_view> all = {
+        "name", "engine",  "version", "launch", "parallel", "env",    "model",
+        "seed", "routing", "experts", "steps",  "faults",   "expect", "expect_by_generation"};
+    for (const Engine* engine : engines()) all.push_back(engine->name);
+    return all;
+  }();
   const Record record(root, "", keys);
   Scenario scenario;
   scenario.name = yaml::read_text(record.require("name", "name: my-scenario"), "name", true);

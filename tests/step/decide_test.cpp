@@ -1,5 +1,4 @@
 #include "model/step/decider.h"
-
 #include "tests/launch.h"
 
 using namespace a2asim;
@@ -97,9 +96,10 @@ TEST_CASE("without DP attention the rows are scattered: over-sized before #25685
 }
 
 TEST_CASE("speculative verify multiplies by the draft tokens, in the graph and beside it") {
-  const auto deployment = deploy("pr30450", std::string(test::kGathered) +
-                                                "--cuda-graph-bs 2 4 --speculative-algorithm EAGLE --speculative-num-steps "
-                                                "3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 9");
+  const auto deployment =
+      deploy("pr30450", std::string(test::kGathered) +
+                            "--cuda-graph-bs 2 4 --speculative-algorithm EAGLE --speculative-num-steps "
+                            "3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 9");
   CHECK(deployment->num_tokens_per_bs == 4);  // num_steps + 1, because topk is 1
   const auto decider = deployment->make_decider();
   const std::vector<RankBatch> small(4, {ForwardMode::target_verify, 3});
@@ -117,8 +117,10 @@ TEST_CASE("an idle rank replays no graph beside peers that draft, since nobody d
                             "--speculative-eagle-topk 1 --speculative-num-draft-tokens 2");
   const auto decider = deployment->make_decider();
   for (const GraphChoice graph : {GraphChoice::engine, GraphChoice::replay}) {
-    const std::vector<RankBatch> batches = {
-        {ForwardMode::idle, 0}, {ForwardMode::draft_extend, 1}, {ForwardMode::decode, 0}, {ForwardMode::draft_extend, 1}};
+    const std::vector<RankBatch> batches = {{ForwardMode::idle, 0},
+                                            {ForwardMode::draft_extend, 1},
+                                            {ForwardMode::decode, 0},
+                                            {ForwardMode::draft_extend, 1}};
     const auto decisions = decider->decide(batches, graph);
     for (const RankDecision& decision : decisions) CHECK_FALSE(decision.replay);
     CHECK(sizes(decisions) == Sizes{2, 2, 2, 2});
@@ -126,8 +128,8 @@ TEST_CASE("an idle rank replays no graph beside peers that draft, since nobody d
 }
 
 TEST_CASE("#35758: an extend step leaves the all-to-all, and R above the cap is an assertion that names both") {
-  const auto deployment = deploy("pr35758", "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=8 " +
-                                                std::string(test::kGathered) + kEager);
+  const auto deployment = deploy(
+      "pr35758", "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=8 " + std::string(test::kGathered) + kEager);
   const auto decider = deployment->make_decider();
   std::vector<RankBatch> batches(4, {ForwardMode::extend, 100});
   CHECK(decider->decide(batches)[0].sizing.branch == SizingBranch::allgather_prefill);

@@ -9,12 +9,12 @@
 #include "model/engines/sglang/generation.h"
 #include "sim/cluster/replay.h"
 #include "sim/scenario/scenario_reader.h"
+#include "tools/program/template.h"
+#include "tools/program/text.h"
 #include "tools/report/check_page.h"
 #include "tools/report/explore_page.h"
 #include "tools/report/page.h"
 #include "tools/report/replay_page.h"
-#include "tools/program/template.h"
-#include "tools/program/text.h"
 
 namespace a2asim {
 namespace {
@@ -380,7 +380,8 @@ TEST_CASE("report: check's page has the finding, its batch replayed with the sam
                                          "flashinfer",
                                          "--moe-runner-backend",
                                          "flashinfer_cutlass"};
-  CHECK(shell_command(*engines().front(), {"a b", "it's", "x=1"}) == "python3 -m sglang.launch_server 'a b' 'it'\\''s' x=1");
+  CHECK(shell_command(*engines().front(), {"a b", "it's", "x=1"}) ==
+        "python3 -m sglang.launch_server 'a b' 'it'\\''s' x=1");
   CheckForPage page{report, shell_command(*engines().front(), argv), ModelShape{8, 2, 7168}, {}, {}};
   page.witness = witness_scenario(report, argv, {}, page.model);
   REQUIRE(page.witness);

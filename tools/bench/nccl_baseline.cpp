@@ -52,8 +52,8 @@ NcclNumbers measure_nccl(const std::vector<int>& devices, const RowCounts& rows,
   };
   const auto all_to_all = [&] {
     grouped([&](std::size_t d, ncclComm_t comm, cudaStream_t stream) {
-      must(gpu::nccl_result(ncclAlltoAll(lanes[d].from.get(), lanes[d].to.get(), static_cast<std::size_t>(sizes.per_peer),
-                                         ncclInt8, comm, stream),
+      must(gpu::nccl_result(ncclAlltoAll(lanes[d].from.get(), lanes[d].to.get(),
+                                         static_cast<std::size_t>(sizes.per_peer), ncclInt8, comm, stream),
                             "ncclAlltoAll"));
     });
   };
@@ -95,7 +95,8 @@ NcclNumbers measure_nccl(const std::vector<int>& devices, const RowCounts& rows,
     exchange_counts();
     exchange(dispatch_bytes, false);
   };
-  time_in_turn(dispatch, [&] { exchange(combine_bytes, true); }, numbers.dispatch_wall_us, numbers.combine_wall_us);
+  time_in_turn(
+      dispatch, [&] { exchange(combine_bytes, true); }, numbers.dispatch_wall_us, numbers.combine_wall_us);
   return numbers;
 }
 

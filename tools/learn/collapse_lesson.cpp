@@ -3,8 +3,8 @@
 
 #include "model/engines/sglang/deployment.h"
 #include "tools/learn/lesson.h"
-#include "tools/replay/replay_formats.h"
 #include "tools/program/text.h"
+#include "tools/replay/replay_formats.h"
 
 namespace a2asim {
 namespace {
@@ -27,7 +27,8 @@ LessonStep the_flags(const Lab& lab) {
   step.say(
       "Whether the all-gather's list is kept is decided by a predicate, require_mlp_tp_gather. In SGLang {} it is "
       "{} for the launch of lesson 2: {}.",
-      kBefore, sglang_part(*plain).require_mlp_tp_gather, explain(sglang_part(*plain).generation().gather, gather_inputs(sglang_part(*plain))));
+      kBefore, sglang_part(*plain).require_mlp_tp_gather,
+      explain(sglang_part(*plain).generation().gather, gather_inputs(sglang_part(*plain))));
   step.say("Add --moe-dense-tp-size {} and --enable-dp-lm-head, and it is {}: {}.",
            sglang_part(*deployment).args.moe_dense_tp_size.value_or(0), sglang_part(*deployment).require_mlp_tp_gather,
            explain(sglang_part(*deployment).generation().gather, gather_inputs(sglang_part(*deployment))));
@@ -37,7 +38,8 @@ LessonStep the_flags(const Lab& lab) {
                : "Dense layers no longer need the others' counts, so the scheduler keeps a list of one entry, its own "
                  "count. That is the collapse. But the all-to-all still needs them.");
   step.facts = {{"require_mlp_tp_gather",
-                 {{"plain", sglang_part(*plain).require_mlp_tp_gather}, {"with_flags", sglang_part(*deployment).require_mlp_tp_gather}}}};
+                 {{"plain", sglang_part(*plain).require_mlp_tp_gather},
+                  {"with_flags", sglang_part(*deployment).require_mlp_tp_gather}}}};
   return step;
 }
 

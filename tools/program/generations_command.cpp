@@ -39,9 +39,10 @@ std::string as_text() {
       out += "    " + line + '\n';
   }
   return out + "\n" + version_option(engine()) +
-         " takes a name, a PR (30450), a release (v0.5.13) or a date (2026-06-20: the one in force that "
-         "day).\n"
-         "Without it the newest is used.\n";
+         fmt::format(
+             " takes a name, a PR, a release or a date ({}: the one in force that day).\n"
+             "Without it the newest is used.\n",
+             engine().versions().back()->date);
 }
 
 std::string as_json() {

@@ -218,7 +218,8 @@ void read(List& list) {
     if (list.after.empty()) {
       changes.apply('+', whole);
     } else {
-      A2ASIM_INVARIANT(whole.size() == 1 || whole.substr(1).starts_with(' '), "a change is a sign, a blank and its words");
+      A2ASIM_INVARIANT(whole.size() == 1 || whole.substr(1).starts_with(' '),
+                       "a change is a sign, a blank and its words");
       changes.apply(whole.front(), whole.substr(std::min<std::size_t>(whole.size(), 2)));
     }
   }

@@ -195,7 +195,8 @@ Decision size_by_own_rule(const SizingRule& rule, Result<SizingDecision> (*built
   // The built-in rule, told that R is the gathered maximum, adds what this version does beside choosing R.
   const std::int64_t r = own->runtime_max_tokens_per_rank;
   const std::array<std::int64_t, 2> gathered = {r, r};
-  const RankView around{.dp_global = gathered, .rows = view.rows, .max_num_tokens = std::numeric_limits<std::int64_t>::max()};
+  const RankView around{
+      .dp_global = gathered, .rows = view.rows, .max_num_tokens = std::numeric_limits<std::int64_t>::max()};
   Decision decision = built_in(around);
   if (decision) choose(*decision, SizingBranch::external, r);
   return decision;

@@ -4,13 +4,14 @@
 namespace a2asim::versions {
 
 Generation pr14668(const Generation& nothing) {
-  Generation v = after(nothing, {.name = "pr14668",
-                                 .pr = 14668,
-                                 .date = "2026-01-24",
-                                 .commit = "2c2c4e446b",
-                                 .changed = "first FlashInfer dispatcher: R = max of the list, else the local rows; cap = "
-                                            "1024 x ep_size; dummy token",
-                                 .releases = {{"v0.5.9"}, {"v0.5.10rc0"}, {"v0.5.10"}, {"v0.5.10.post1"}, {"v0.5.11"}}});
+  Generation v =
+      after(nothing, {.name = "pr14668",
+                      .pr = 14668,
+                      .date = "2026-01-24",
+                      .commit = "2c2c4e446b",
+                      .changed = "first FlashInfer dispatcher: R = max of the list, else the local rows; cap = "
+                                 "1024 x ep_size; dummy token",
+                      .releases = {{"v0.5.9"}, {"v0.5.10rc0"}, {"v0.5.10"}, {"v0.5.10.post1"}, {"v0.5.11"}}});
   v.options = {"pr14668"};
   v.start.ep_size_is_tp_size = "deepep mooncake ascend_fuseep flashinfer";
   v.start.ep_size_comes_first = true;

@@ -5,12 +5,13 @@ namespace a2asim::versions {
 
 Generation pr27945(const Generation& before) {
   Generation v = after(
-      before, {.name = "pr27945",
-               .pr = 27945,
-               .date = "2026-06-12",
-               .commit = "f23f48df98",
-               .changed = "without the gather predicate R = the static cap: cures the collapse (NaN), at the price of waste",
-               .releases = {{"v0.5.14"}}});
+      before,
+      {.name = "pr27945",
+       .pr = 27945,
+       .date = "2026-06-12",
+       .commit = "f23f48df98",
+       .changed = "without the gather predicate R = the static cap: cures the collapse (NaN), at the price of waste",
+       .releases = {{"v0.5.14"}}});
   v.sizing = sizing_pr27945;
   v.padding = kDpPaddingPr27945;
   v.capacity.flashinfer = FlashInferVersion::v0_6_12;

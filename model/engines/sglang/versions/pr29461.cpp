@@ -4,13 +4,14 @@
 namespace a2asim::versions {
 
 Generation pr29461(const Generation& before) {
-  Generation v = after(
-      before, {.name = "pr29461",
-               .pr = 29461,
-               .date = "2026-06-28",
-               .commit = "828411e6f1",
-               .changed = "the static cap is not baked into graphs any more: the local bucket is, and ranks disagree at "
-                          "replay (#30242)"});
+  Generation v =
+      after(before,
+            {.name = "pr29461",
+             .pr = 29461,
+             .date = "2026-06-28",
+             .commit = "828411e6f1",
+             .changed = "the static cap is not baked into graphs any more: the local bucket is, and ranks disagree at "
+                        "replay (#30242)"});
   v.options = {"pr29461"};
   v.sizing = sizing_pr29461;
   v.only_graphs_disagree = true;

@@ -4,13 +4,13 @@
 namespace a2asim::versions {
 
 Generation pr30450(const Generation& before) {
-  Generation v =
-      after(before, {.name = "pr30450",
-                     .pr = 30450,
-                     .date = "2026-07-08",
-                     .commit = "ca8f15cd70",
-                     .changed = "the gather predicate is true for FlashInfer: no collapse; two assertions. Fixes #30242",
-                     .releases = {{"v0.5.16"}, {"v0.5.17"}, {"v0.5.18"}}});
+  Generation v = after(
+      before, {.name = "pr30450",
+               .pr = 30450,
+               .date = "2026-07-08",
+               .commit = "ca8f15cd70",
+               .changed = "the gather predicate is true for FlashInfer: no collapse; two assertions. Fixes #30242",
+               .releases = {{"v0.5.16"}, {"v0.5.17"}, {"v0.5.18"}}});
   v.options = {"pr30450"};
   v.gather = kGatherRulesPr30450;
   v.always_gathers = true;

@@ -1,5 +1,5 @@
-// #35758 "qwen 3.8 rebase". Its commit was not found, nor the one that brought --flashinfer-a2a-dispatch-type: the state that
-// the rules were read from has it.
+// #35758 "qwen 3.8 rebase". Its commit was not found, nor the one that brought --flashinfer-a2a-dispatch-type: the
+// state that the rules were read from has it.
 #include "model/engines/sglang/versions/version.h"
 
 namespace a2asim::versions {

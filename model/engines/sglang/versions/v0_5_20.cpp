@@ -1,5 +1,5 @@
-// The release v0.5.20: #35758's sizes. Read: its date, commit, FlashInfer (0.6.18) and changes of options. Not read: rules of
-// the start that may have changed besides.
+// The release v0.5.20: #35758's sizes. Read: its date, commit, FlashInfer (0.6.18) and changes of options. Not read:
+// rules of the start that may have changed besides.
 #include "model/engines/sglang/versions/version.h"
 
 namespace a2asim::versions {
