@@ -10,7 +10,7 @@ TREE = {
     "model/base/README.md": "nearest, random\n",
     "model/base/random.h": "#pragma once\n",
     "model/base/nearest.h": '#pragma once\n#include "model/check/check.h"\n',
-    "model/check/README.md": "check\n",
+    "model/check/README.md": "check, lost/place.h\n",
     "model/check/check.h": "#pragma once\n// SGLang #29461 of 2026-06-28: a comment may say so.\n",
     "model/check/dates.cpp": 'const char* since = "2026-06-28";\n',
     "model/engines/sglang/README.md": "version\n",
@@ -26,6 +26,7 @@ TREE = {
 OFFENCES = [
     "model/base/nearest.h:2: model/base must not include model/check/check.h",
     "model/check/README.md:1: does not name dates.cpp",
+    "model/check/README.md:1: names lost/place.h, which is not there",
     "model/check/dates.cpp:1: '2026-06-28' belongs into an engine's room",
     "model/step/: no README.md",
     "sim/: 0.00 assertions per function, at least 0.3",

@@ -7,7 +7,34 @@
 namespace a2asim {
 namespace {
 
-// Refusals of SGLang's rule and of FlashInfer's Python class (R <= cap) come before anything is launched.
+// The same as rows > max_num_tokens * max_top_k / top_k, without a division for every rank.
+bool exceeds_tables(const RankGeometry& own, const DecidedStep& step) {
+  return step.max_top_k > 0 && static_cast<__int128>(own.local_num_tokens) * step.top_k >
+                                   static_cast<__int128>(own.max_num_tokens) * step.max_top_k;
+}
+
+struct Seen {
+  bool participates = false, replay = false, extend = false, verify = false;
+};
+Seen look_at(std::span<const RankDecision> decisions) {
+  Seen any;
+  for (const RankDecision& decision : decisions) {
+    any.participates |= decision.participates;
+    any.replay |= decision.replay;
+    any.extend |= decision.is_extend;
+    any.verify |= decision.mode == ForwardMode::target_verify;
+  }
+  return any;
+}
+
+Phase phase_of(const Seen& any) {
+  return any.extend   ? Phase::prefill
+         : any.verify ? Phase::verify
+         : any.replay ? Phase::graph_decode
+                      : Phase::eager_decode;
+}
+
+// Refusals of the engine's rule and of FlashInfer's Python class (R <= cap) come before anything is launched.
 void classify(int rank, const RankDecision& decision, const RankGeometry& own, const DecidedStep& step,
               Judgement& said) {
   const bool gathers = leaves(decision);
@@ -19,8 +46,7 @@ void classify(int rank, const RankDecision& decision, const RankGeometry& own, c
   } else {
     (gathers ? said.gathering : said.taking_part).add(rank);
     // FlashInfer does not check this either; the kernel would leave its tables. The simulated rank stops here.
-    if (!gathers && step.max_top_k > 0 && own.local_num_tokens > own.max_num_tokens * step.max_top_k / step.top_k)
-      said.table_overflow.add(rank);
+    if (!gathers && exceeds_tables(own, step)) said.table_overflow.add(rank);
   }
 }
 
@@ -35,18 +61,7 @@ Verdict verdict_of(const Judgement& said) {
 
 }  // namespace
 
-Phase phase_of(std::span<const RankDecision> decisions) {
-  bool any_replay = false, any_extend = false, any_verify = false;
-  for (const RankDecision& decision : decisions) {
-    any_replay |= decision.replay;
-    any_extend |= decision.is_extend;
-    any_verify |= decision.mode == ForwardMode::target_verify;
-  }
-  return any_extend   ? Phase::prefill
-         : any_verify ? Phase::verify
-         : any_replay ? Phase::graph_decode
-                      : Phase::eager_decode;
-}
+Phase phase_of(std::span<const RankDecision> decisions) { return phase_of(look_at(decisions)); }
 
 std::optional<FailedCapture> failed_capture(const Deployment& deployment) {
   for (std::size_t bucket = 0; bucket < deployment.baked.size(); ++bucket)
@@ -69,8 +84,9 @@ Judgement judge(const DecidedStep& step) {
   A2ASIM_INVARIANT(step.slices.empty() || (every <= 1 && step.slices.size() == step.decisions.size()),
                    "slices: none, or one a rank");
   Judgement said;
-  said.phase = phase_of(step.decisions);
-  if (std::ranges::none_of(step.decisions, &RankDecision::participates)) return said;
+  const Seen any = look_at(step.decisions);
+  said.phase = phase_of(any);
+  if (!any.participates) return said;
   const auto ep_size = static_cast<std::int64_t>(step.decisions.size());
   said.group = RankMask::all(static_cast<int>((step.decisions.size() + every - 1) / every)) - step.masked;
   RankGeometry own{.max_num_tokens = step.max_num_tokens, .slice_bytes = std::numeric_limits<std::int64_t>::max()};
