@@ -5,6 +5,7 @@
 #   tools/mutants.sh NAME..         only these
 #   tools/mutants.sh --list         names, files and why
 #   tools/mutants.sh --check        only whether each fault's text is still there
+#   tools/mutants.sh --sample 200 --seed 7    instead, faults drawn from all expressions (mutate.py; --list only shows them)
 # The copy and its build stay in build/mutants, so that a second run compiles only what a fault touches. On two quiet cores
 # a full run takes about 20 minutes, the first one about 5 more.
 set -euo pipefail
@@ -117,6 +118,7 @@ prepare() {
   return 0
 }
 
+[ "${1:-}" != --sample ] || exec python3 tools/mutate.py "$@"
 read_list
 if [ "${1:-}" = --list ]; then
   for i in "${!names[@]}"; do printf '%-28s %-28s %s (%s)\n' "${names[i]}" "${files[i]}" "${whys[i]}" "${bugs[i]}"; done
