@@ -25,6 +25,21 @@ json answer_flags(Fields& in, const json& row);
 json answer_server_args(Fields& in, const json& row);
 json answer_launch_verdicts(Fields& in, const json& row);
 std::optional<std::string> mismatch_launch_verdicts(const json& ours, const json& row);
+json answer_trtllm_topology(Fields& in, const json& row);
+json answer_trtllm_factory(Fields& in, const json& row);
+json answer_trtllm_method(Fields& in, const json& row);
+json answer_trtllm_split_chunk(Fields& in, const json& row);
+json answer_trtllm_chunks(Fields& in, const json& row);
+json answer_trtllm_wideep(Fields& in, const json& row);
+json answer_trtllm_workspace_aux(Fields& in, const json& row);
+json answer_trtllm_workspace(Fields& in, const json& row);
+json answer_trtllm_workspace_choice(Fields& in, const json& row);
+json answer_trtllm_workspace_dispatch(Fields& in, const json& row);
+json answer_trtllm_graph_buckets(Fields& in, const json& row);
+json answer_trtllm_graph_filter(Fields& in, const json& row);
+json answer_trtllm_graph_world(Fields& in, const json& row);
+json answer_trtllm_graph_world_dynamic_draft(Fields& in, const json& row);
+json answer_trtllm_piecewise(Fields& in, const json& row);
 
 static const std::vector<Table> kTables = {
     // {"NAME", answer_NAME},                 ours must equal the row
@@ -43,6 +58,21 @@ static const std::vector<Table> kTables = {
     {"server_args", answer_server_args},
     {"launch_verdicts", answer_launch_verdicts, mismatch_launch_verdicts},
     {"launch_verdicts_skip", answer_launch_verdicts, mismatch_launch_verdicts},
+    {"trtllm_topology", answer_trtllm_topology},
+    {"trtllm_factory", answer_trtllm_factory},
+    {"trtllm_method", answer_trtllm_method},
+    {"trtllm_split_chunk", answer_trtllm_split_chunk},
+    {"trtllm_chunks", answer_trtllm_chunks},
+    {"trtllm_wideep", answer_trtllm_wideep},
+    {"trtllm_workspace_aux", answer_trtllm_workspace_aux},
+    {"trtllm_workspace", answer_trtllm_workspace},
+    {"trtllm_workspace_choice", answer_trtllm_workspace_choice},
+    {"trtllm_workspace_dispatch", answer_trtllm_workspace_dispatch},
+    {"trtllm_graph_buckets", answer_trtllm_graph_buckets},
+    {"trtllm_graph_filter", answer_trtllm_graph_filter},
+    {"trtllm_graph_world", answer_trtllm_graph_world},
+    {"trtllm_graph_world_dynamic_draft", answer_trtllm_graph_world_dynamic_draft},
+    {"trtllm_piecewise", answer_trtllm_piecewise},
 };
 
 const Table* find_table(std::string_view name) {
