@@ -15,17 +15,24 @@ namespace a2asim::gpu {
 
 constexpr bool sums_as_tree(int top_k) { return top_k == 1 || has_tree_shape(top_k); }
 
+// Takes subnormal numbers for zero and gives none, as reduction.h has it.
+__device__ inline float add_flushed_rn(float a, float b) {
+  float sum;
+  asm("add.rn.ftz.f32 %0, %1, %2;" : "=f"(sum) : "f"(a), "f"(b));
+  return sum;
+}
+
 template <int kPositions, bool kTree>
 __device__ inline float sum_of(float (&value)[kPositions]) {
   if constexpr (kTree) {
 #pragma unroll
     for (int stride = 1; stride < kPositions; stride *= 2) {
 #pragma unroll
-      for (int i = 0; i + stride < kPositions; i += 2 * stride) value[i] = __fadd_rn(value[i], value[i + stride]);
+      for (int i = 0; i + stride < kPositions; i += 2 * stride) value[i] = add_flushed_rn(value[i], value[i + stride]);
     }
   } else {
 #pragma unroll
-    for (int i = 1; i < kPositions; ++i) value[0] = __fadd_rn(value[0], value[i]);
+    for (int i = 1; i < kPositions; ++i) value[0] = add_flushed_rn(value[0], value[i]);
   }
   return value[0];
 }
@@ -57,9 +64,11 @@ __device__ inline void store_piece(std::byte* to, const RowPiece<kWidth>& piece)
   }
 }
 
+// alone: there is one position, so nothing is added.
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
-__device__ inline RowPiece<kWidth> reduce(const RowPiece<kWidth> (&rows)[kPositions]) {
+__device__ inline RowPiece<kWidth> reduce(const RowPiece<kWidth> (&rows)[kPositions], bool alone) {
   using Element = Number<kType>;
+  if (kType == NumberType::float32 && alone) return rows[0];
   RowPiece<kWidth> result;
 #pragma unroll
   for (int w = 0; w < static_cast<int>(sizeof(result.word) / 4); ++w) {
@@ -69,7 +78,7 @@ __device__ inline RowPiece<kWidth> reduce(const RowPiece<kWidth> (&rows)[kPositi
       float value[kPositions];
 #pragma unroll
       for (int j = 0; j < kPositions; ++j) value[j] = Element::unpack(rows[j].word[w], e);
-      sum[e] = sum_of<kPositions, kTree>(value);
+      sum[e] = alone ? value[0] : sum_of<kPositions, kTree>(value);
     }
     result.word[w] = Element::pack(sum);
   }
@@ -126,7 +135,7 @@ __device__ inline void add_parts(const RankArgs& rank, const Parts& parts, int a
       for (std::uint32_t& word : rows[j].word) word = absent;
       if ((present >> j & 1) != 0) rows[j] = load_piece<kWidth>(parts.row[j] + at);
     }
-    store_piece<kWidth>(output + at, reduce<kType, kWidth, kPositions, kTree>(rows));
+    store_piece<kWidth>(output + at, reduce<kType, kWidth, kPositions, kTree>(rows, top_k == 1));
   }
 }
 

@@ -48,11 +48,17 @@ class CudaAllToAll final : public AllToAll {
                                                       const CudaOptions& options = {});
   ~CudaAllToAll() override;
 
+  using AllToAll::combine;
   std::string_view backend() const override { return "cuda"; }
   std::span<const int> local_ranks() const override { return local_ranks_; }
+  Capabilities capabilities() const override { return capabilities_of(guard_); }
+  static Capabilities capabilities_of(bool guard) {
+    return guard ? Capabilities::all().without(Capability::unequal_r) : Capabilities::all().without(Capability::guard);
+  }
   Result<void> dispatch(std::span<const DispatchInput> inputs) override;
   Result<void> sanitize(std::int32_t invalid_expert_id) override;
   Result<void> experts(const ExpertPayloads& payloads) override;
+  Result<void> give_results(int rank, std::span<const std::byte> rows) override;
   Result<void> combine(std::span<const std::int64_t> runtime_max_tokens_per_rank,
                        std::vector<std::vector<std::byte>>& outputs) override;
   Result<GraphId> capture(std::span<const DispatchInput> inputs, std::int32_t invalid_expert_id,
@@ -60,6 +66,7 @@ class CudaAllToAll final : public AllToAll {
   Result<void> replay(std::span<const GraphId> graphs, std::span<const DispatchInput> inputs,
                       std::vector<std::vector<std::byte>>& outputs) override;
   Result<std::vector<std::byte>> read_slice(int rank) override;
+  SliceView slice_view(int rank) const override;
   Result<void> poison(std::byte value) override;
 
   // FlashInfer's rank mask, the same on every rank from the next dispatch on: see AllToAllConfig::active_rank_mask.

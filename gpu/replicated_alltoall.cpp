@@ -55,7 +55,22 @@ Result<std::vector<T>> ReplicatedAllToAll::pick(std::span<const T> all) const {
 
 Result<void> ReplicatedAllToAll::dispatch(std::span<const DispatchInput> inputs) {
   const auto mine = pick(inputs);
-  return mine ? own_->dispatch(*mine) : Result<void>(tl::unexpected(mine.error()));
+  if (!mine) return tl::unexpected(mine.error());
+  runtime_max_.clear();
+  for (const DispatchInput& input : inputs) runtime_max_.push_back(input.runtime_max_tokens_per_rank);
+  return own_->dispatch(*mine);
+}
+
+SliceView ReplicatedAllToAll::slice_view(int rank) const {
+  SliceView view = own_->slice_view(rank);
+  const auto at = std::find(ranks_.begin(), ranks_.end(), rank) - ranks_.begin();
+  view.runtime_max = at < std::ssize(runtime_max_) ? runtime_max_[static_cast<std::size_t>(at)] : 0;
+  return view;
+}
+
+Result<void> ReplicatedAllToAll::give_results(int rank, std::span<const std::byte> rows) {
+  A2ASIM_INVARIANT(group_ != nullptr, "processes agree in a group");
+  return group_->agree(own_->is_home_of(rank) ? own_->give_results(rank, rows) : Result<void>());
 }
 
 Result<void> ReplicatedAllToAll::sanitize(std::int32_t invalid_expert_id) {

@@ -17,11 +17,14 @@ class ReplicatedAllToAll final : public AllToAll {
   static Result<std::unique_ptr<ReplicatedAllToAll>> create(std::span<const AllToAllConfig> configs,
                                                             const CudaOptions& options);
 
+  using AllToAll::combine;
   std::string_view backend() const override { return "cuda"; }
   std::span<const int> local_ranks() const override { return ranks_; }
+  Capabilities capabilities() const override { return own_->capabilities(); }
   Result<void> dispatch(std::span<const DispatchInput> inputs) override;
   Result<void> sanitize(std::int32_t invalid_expert_id) override;
   Result<void> experts(const ExpertPayloads& payloads) override;
+  Result<void> give_results(int rank, std::span<const std::byte> rows) override;
   Result<void> combine(std::span<const std::int64_t> runtime_max_tokens_per_rank,
                        std::vector<std::vector<std::byte>>& outputs) override;
   Result<GraphId> capture(std::span<const DispatchInput> inputs, std::int32_t invalid_expert_id,
@@ -30,6 +33,7 @@ class ReplicatedAllToAll final : public AllToAll {
                       std::vector<std::vector<std::byte>>& outputs) override;
   // From the process where the rank lives.
   Result<std::vector<std::byte>> read_slice(int rank) override;
+  SliceView slice_view(int rank) const override;
   Result<void> poison(std::byte value) override { return own_->poison(value); }
 
   void set_active_rank_mask(std::uint64_t mask) { own_->set_active_rank_mask(mask); }
@@ -47,6 +51,7 @@ class ReplicatedAllToAll final : public AllToAll {
   ProcessGroup* group_ = nullptr;
   std::unique_ptr<CudaAllToAll> own_;
   std::vector<int> ranks_;  // that are driven, by anybody
+  std::vector<std::int64_t> runtime_max_;  // of each in the last dispatch
 };
 
 }  // namespace a2asim::gpu

@@ -5,17 +5,12 @@
 #include <vector>
 
 #include "property_tests/law.h"
-#include "sim/alltoall/batch_data.h"
+#include "sim/conformance/laws.h"
 
 namespace a2asim::props {
 
-// A rank's batch whose experts may be named anew; its id payload follows.
-struct Contents {
-  TokenBatch batch;
-  std::vector<std::int32_t> ids;
-  DispatchInput input(std::int64_t runtime_max) const;
-};
-using Round = std::vector<Contents>;  // one a rank
+using conformance::Contents;
+using conformance::Round;
 
 // Every byte of every slice after dispatch, sanitize and experts, and combine's outputs, round after round in one
 // workspace of exactly the computed size. "" or the first difference.

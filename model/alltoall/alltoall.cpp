@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "model/alltoall/routing.h"
 
@@ -24,6 +26,61 @@ Result<void> in_range(std::string_view what, std::int64_t value, std::int64_t lo
 std::string_view name(DataType type) {
   constexpr std::array<std::string_view, 5> names = {"bfloat16", "float16", "float32", "float8_e4m3", "opaque"};
   return names[static_cast<std::size_t>(type)];
+}
+
+std::string_view name(Capability capability) {
+  constexpr std::array<std::string_view, kCapabilities> names = {
+      "slot order", "told slots",         "sum order",     "zero tokens",     "changing R",
+      "unequal R",  "rank mask",          "several ranks", "captured graphs", "sanitize",
+      "experts",    "readable workspace", "guard",         "refusals",        "bounded waits"};
+  return names[static_cast<std::size_t>(capability)];
+}
+
+Result<std::vector<std::int32_t>> Dispatcher::slots(int) {
+  return fail(ErrorKind::runtime_error, fmt::format("{} does not tell slots", backend()));
+}
+
+Result<Received> AllToAll::received(int rank) {
+  const auto slice = read_slice(rank);
+  if (!slice) return tl::unexpected(slice.error());
+  const auto [config, runtime_max] = slice_view(rank);
+  A2ASIM_INVARIANT(config != nullptr && std::ssize(*slice) == config->workspace_bytes(), "a slice is as configured");
+  const RegionView regions = config->regions(runtime_max);
+  Received out;
+  out.payloads.resize(config->payload_bytes_per_token.size());
+  for (int source = 0; source < config->ep_size; ++source) {
+    std::int32_t counter = 0;
+    std::memcpy(&counter, slice->data() + config->layout().recv_counters + 4 * source, sizeof counter);
+    const std::int64_t rows = std::clamp<std::int64_t>(counter, 0, runtime_max);
+    out.counters.push_back(counter);
+    out.rows.push_back(rows);
+    for (int p = 0; p < regions.num_payloads(); ++p) {
+      const auto begin = slice->begin() + regions.row(p, source, 0);
+      out.payloads[static_cast<std::size_t>(p)].emplace_back(begin, begin + rows * regions.bytes_per_token(p));
+    }
+  }
+  return out;
+}
+
+Result<void> AllToAll::combine(std::span<const std::int64_t> runtime_max_tokens_per_rank,
+                               std::span<const std::vector<std::byte>> results,
+                               std::vector<std::vector<std::byte>>& outputs) {
+  A2ASIM_INVARIANT(results.size() == local_ranks().size(), "every local rank has results");
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (auto ok = give_results(local_ranks()[i], results[i]); !ok) return ok;
+  return combine(runtime_max_tokens_per_rank, outputs);
+}
+
+Result<std::vector<std::int32_t>> AllToAll::slots(int rank) {
+  const auto slice = read_slice(rank);
+  if (!slice) return tl::unexpected(slice.error());
+  const SliceView view = slice_view(rank);
+  const WorkspaceLayout at = view.config->layout();
+  std::int32_t tokens = 0;
+  std::memcpy(&tokens, slice->data() + at.local_token_counter, sizeof tokens);
+  std::vector<std::int32_t> all(static_cast<std::size_t>(tokens * view.config->top_k));
+  if (!all.empty()) std::memcpy(all.data(), slice->data() + at.topk_send_indices, 4 * all.size());
+  return all;
 }
 
 Result<void> validate(const AllToAllConfig& config) {

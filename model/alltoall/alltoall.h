@@ -1,4 +1,5 @@
-// The interface behind which the simulated cluster (sim/) and the CUDA kernels (gpu/) stand.
+// The interface behind which the simulated cluster (sim/) and the CUDA kernels (gpu/) stand: what every dispatcher has
+// (dispatcher.h), and what a fixed layout adds.
 //
 // Ranks are driven together: the simulator steps all of them, and one process may drive several GPUs. A backend says
 // which ranks are local to it; every per-rank argument below is ordered as local_ranks(). The order of calls is
@@ -14,9 +15,10 @@
 #include <string_view>
 #include <vector>
 
+#include "model/alltoall/dispatcher.h"
+#include "model/alltoall/workspace.h"
 #include "model/base/check_invariant.h"
 #include "model/base/result.h"
-#include "model/alltoall/workspace.h"
 
 namespace a2asim {
 
@@ -66,21 +68,14 @@ struct AllToAllConfig {
 // One line each: ranks 1..kMaxRanks, payloads 1..kMaxPayloads, top_k 1..kMaxTopK, num_experts >= ep_size, sizes > 0.
 Result<void> validate(const AllToAllConfig& config);
 
-// What one rank hands to dispatch. Host memory; the backend copies what it needs before it returns.
-struct DispatchInput {
-  std::int64_t runtime_max_tokens_per_rank = 0;          // R as THIS rank derived it
-  std::int64_t local_num_tokens = 0;                     // T
-  std::span<const std::int32_t> token_selected_experts;  // [T, top_k] global expert ids
-  std::vector<std::span<const std::byte>> payloads;      // one a payload, [T, payload_bytes_per_token[p]]
-};
-
 // The stand-in for the expert network, known in closed form and the same bits on every backend: expert e multiplies a
 // row by scale(e) = (1 + e % 4) / 4 and a rank leaves, per received row, the sum over the row's own experts of
 // weight * scale(e) * x, taken in top-k order in float32 and rounded once to combine_type: model/alltoall/experts.h, shared by
 // host and device, has the arithmetic. Only rows below min(receive counter, R) are read and written, all others keep
 // their bytes. An id that is neither in [0, num_experts) nor padding contributes nothing; a row without own experts
 // gives +0.0. A NaN that is rounded to combine_type has all bits of its exponent and mantissa set and no sign, as
-// CUDA's conversions give it: 0x7fff in bfloat16 and float16, 0x7fffffff in float32; so does combine's result.
+// CUDA's conversions give it: 0x7fff in bfloat16 and float16, 0x7fffffff in float32; so does combine's result, but for
+// float32 with top_k 1, whose bits combine does not change. Combine's additions flush subnormal numbers (reduction.h).
 struct ExpertPayloads {
   int hidden_payload = 0;  // [.., hidden_size] of combine_type
   int weight_payload = 2;  // [.., top_k] float32; the expert ids are AllToAllConfig::expert_id_payload
@@ -90,21 +85,23 @@ struct ExpertPayloads {
 using GraphId = int;
 inline constexpr GraphId kEager = -1;  // in replay: this rank runs the same sequence eagerly, with its input's own R
 
-class AllToAll {
+// Where a rank reads: its configuration, and the R of its last dispatch.
+struct SliceView {
+  const AllToAllConfig* config = nullptr;
+  std::int64_t runtime_max = 0;
+};
+
+// A backend with FlashInfer's fixed layout: every rank has a slice of the workspace, experts work in place.
+class AllToAll : public Dispatcher {
  public:
-  virtual ~AllToAll() = default;
-  AllToAll(const AllToAll&) = delete;
-  AllToAll& operator=(const AllToAll&) = delete;
+  using Dispatcher::combine;
 
-  virtual std::string_view backend() const = 0;  // "sim", "cuda"
-  virtual std::span<const int> local_ranks() const = 0;
-
-  // One-sided writes into the peers' receive regions, counters, completion flags.
-  virtual Result<void> dispatch(std::span<const DispatchInput> inputs) = 0;
   // Rows at or above the receive counter get every expert id := invalid_expert_id.
   virtual Result<void> sanitize(std::int32_t invalid_expert_id) = 0;
   // Closed-form experts over what each rank received; leaves their output in the combine region.
   virtual Result<void> experts(const ExpertPayloads& payloads) = 0;
+  // In place of experts(): what others made of the rows that received() gave of this rank.
+  virtual Result<void> give_results(int rank, std::span<const std::byte> rows) = 0;
   // outputs[i]: [T, hidden_size] of combine_type for local rank i; an R per rank, normally dispatch's own.
   virtual Result<void> combine(std::span<const std::int64_t> runtime_max_tokens_per_rank,
                                std::vector<std::vector<std::byte>>& outputs) = 0;
@@ -120,11 +117,16 @@ class AllToAll {
 
   // For tests and reports: a copy of a rank's whole slice [workspace_bytes], flags and counters included.
   virtual Result<std::vector<std::byte>> read_slice(int rank) = 0;
+  virtual SliceView slice_view(int rank) const = 0;
   // Fills every rank's payload and combine regions with this byte; 0xFF.. is NaN in bf16, fp16 and fp32.
   virtual Result<void> poison(std::byte value) = 0;
 
- protected:
-  AllToAll() = default;
+  // From the slices.
+  Result<Received> received(int rank) override;
+  Result<void> combine(std::span<const std::int64_t> runtime_max_tokens_per_rank,
+                       std::span<const std::vector<std::byte>> results,
+                       std::vector<std::vector<std::byte>>& outputs) override;
+  Result<std::vector<std::int32_t>> slots(int rank) override;
 };
 
 }  // namespace a2asim

@@ -59,9 +59,9 @@ void Shadow::clear() {
   pieces_.clear();
 }
 
-// Two ranks' rows of one round.
+// Two rows of one round: rows of one rank race likewise, because each token has a block of its own.
 bool Shadow::races(const Piece& older, const Run& newer) const {
-  return older.record != newer.record && older.kind == RowKind::dispatched && newer.kind == RowKind::dispatched &&
+  return older.kind == RowKind::dispatched && newer.kind == RowKind::dispatched &&
          records_->sent(older.record).round == records_->sent(newer.record).round;
 }
 

@@ -98,7 +98,7 @@ class Shadow {
   struct Content {
     enum class State : std::uint8_t { unwritten, whole, torn } state = State::unwritten;
     RowTag tag;         // of the row, or of the first written bytes of a torn one
-    bool race = false;  // some byte was written by two ranks in one round
+    bool race = false;  // some byte was written twice in one round: by two ranks, or for two rows of one
   };
 
   // `records` outlives the shadow and is shared by all slices.

@@ -2,9 +2,12 @@
 //
 // All ranks are local and stepped together. Writes go where the SENDER's geometry says, reads where the READER's says;
 // the shadow of every slice tells at each read whether it found what it should. What goes wrong is a Finding, never a
-// crash: writes and reads outside a slice are reported and not performed. A collective that cannot finish (a rank is
+// crash. A collective that cannot finish (a rank is
 // absent, refused its call, or its flag does not match) returns an error that says who waits for whom, and so does
 // everything after it until reset().
+//
+// Behind a slice lies the next one, as in one tensor: combine reads it there. Writes that leave a slice are reported and
+// not performed.
 //
 // What is not modelled: top-k tables that overflow their reservation (the rank refuses instead), EPLB statistics, low
 // precision combine, the torn rows of a hardware race (the higher rank wins; such rows are marked).
@@ -59,11 +62,17 @@ class SimAllToAll final : public AllToAll {
   static Result<std::unique_ptr<SimAllToAll>> create(std::vector<AllToAllConfig> configs, const SimOptions& options);
 
   // --- AllToAll. At geometry and provenance fidelity payload spans are not looked at and outputs come back empty.
+  using AllToAll::combine;
+  using AllToAll::received;
   std::string_view backend() const override { return "sim"; }
   std::span<const int> local_ranks() const override { return local_ranks_; }
+  Capabilities capabilities() const override {
+    return Capabilities::all().without(Capability::guard).without(Capability::refusals);
+  }
   Result<void> dispatch(std::span<const DispatchInput> inputs) override;
   Result<void> sanitize(std::int32_t invalid_expert_id) override;
   Result<void> experts(const ExpertPayloads& payloads) override;
+  Result<void> give_results(int rank, std::span<const std::byte> rows) override;
   Result<void> combine(std::span<const std::int64_t> runtime_max_tokens_per_rank,
                        std::vector<std::vector<std::byte>>& outputs) override;
   Result<GraphId> capture(std::span<const DispatchInput> inputs, std::int32_t invalid_expert_id,
@@ -71,6 +80,7 @@ class SimAllToAll final : public AllToAll {
   Result<void> replay(std::span<const GraphId> graphs, std::span<const DispatchInput> inputs,
                       std::vector<std::vector<std::byte>>& outputs) override;
   Result<std::vector<std::byte>> read_slice(int rank) override;  // numeric fidelity only
+  SliceView slice_view(int rank) const override { return {&config(rank), rows_of(rank).runtime_max}; }
   Result<void> poison(std::byte value) override;
 
   // --- What only the simulator has.
@@ -83,6 +93,9 @@ class SimAllToAll final : public AllToAll {
   // Two ranks may write the same bytes in one round (rows marked as a race): on hardware either wins, here the higher
   // one does. Puts what won elsewhere at [at, at + bytes) of this rank's slice. Numeric fidelity, right after dispatch.
   void settle_race(int rank, std::int64_t at_bytes, std::span<const std::byte> bytes);
+  // Before dispatch: the slots that another backend gave this rank's tokens for the same input, [T, top_k], in place of
+  // token order. An error says what is wrong with them. For one dispatch.
+  Result<void> set_slots(int rank, std::vector<std::int32_t> slots, const DispatchInput& input);
   // Between dispatch and experts, where a version does not sanitize: its experts run over all [ep_size, R] rows, so the
   // ids in rows that nobody filled count. Live ids of an earlier round are a warning (stale), other bytes in their
   // place an expert_id_out_of_range (at provenance fidelity: could be one). Nothing of what they compute is read.
@@ -99,6 +112,13 @@ class SimAllToAll final : public AllToAll {
   std::span<const std::uint8_t> tainted(int rank) const {
     A2ASIM_INVARIANT(is_rank(rank), "taints are of a rank");
     return rank_at(rank).tainted;
+  }
+  // Likewise: 1 where it cannot be trusted under some order of the slots within (source, destination). Hardware gives
+  // them out by an atomic counter, so that whichever token of a destination meets a bad slot varies from run to run:
+  // this holds every outcome, tainted() the one of token order.
+  std::span<const std::uint8_t> in_doubt(int rank) const {
+    A2ASIM_INVARIANT(is_rank(rank), "doubts are of a rank");
+    return rank_at(rank).in_doubt;
   }
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
@@ -128,7 +148,8 @@ class SimAllToAll final : public AllToAll {
     WorkspaceLayout at;
     std::vector<std::int8_t> rank_of_expert;  // [num_experts]
     std::int64_t tokens = 0;                  // T of the running dispatch
-    std::vector<std::uint8_t> tainted;
+    std::vector<std::uint8_t> tainted, in_doubt;
+    std::vector<std::int32_t> wanted_slots;  // see set_slots
     RowKernels kernels;
     std::vector<std::byte> zero_row;  // what an absent top-k position adds
   };
@@ -166,6 +187,8 @@ class SimAllToAll final : public AllToAll {
   void judge_geometry(std::span<const DispatchInput> inputs);
   void report_geometry();
   void route(int rank, const DispatchInput& input);
+  void follow_slots(int rank, std::span<const std::int32_t> targets, std::span<std::int32_t> slots,
+                    const std::array<std::int32_t*, kMaxRanks>& tokens);
   int route_stray_id(int rank, std::int64_t token, std::int32_t id);
   void send(int rank, const DispatchInput& input);
   void send_row_by_row(int rank, int destination, const DispatchInput& input);
@@ -177,6 +200,7 @@ class SimAllToAll final : public AllToAll {
   Result<void> check_payloads(const Rank& rank, const ExpertPayloads& payloads) const;
   void check_received(int rank);
   void experts_rank(int rank, const ExpertPayloads& payloads);
+  void mark_results(int rank);
   void compute_rows(int rank, const ExpertPayloads& payloads);
   int own_experts(int rank, const std::byte* ids, const std::byte* weights, float* factors, std::int32_t* experts);
   void report_garbage_id(int rank, std::int32_t id);
@@ -189,6 +213,7 @@ class SimAllToAll final : public AllToAll {
   std::array<RankMask, kMaxRanks> doubtful_slices(std::span<const std::int64_t> runtime_max) const;
   void check_combine_reads(int rank, std::int64_t runtime_max, RankMask doubtful);
   void sum_tokens(int rank, std::int64_t runtime_max, std::vector<std::byte>& output);
+  void read_behind(int slice, std::int64_t at_bytes, std::span<std::byte> row) const;
   // sim_check.cpp
   void inspect_rows(const RowRead& read);
   Finding row_finding(const RowRead& read, std::int64_t slot, const WrongRow& wrong) const;

@@ -37,14 +37,20 @@ std::optional<Finding> SimAllToAll::wrong_row_of(int rank, std::int64_t token) c
 
 void SimAllToAll::inspect_rows(const RowRead& read) {
   A2ASIM_INVARIANT(is_rank(read.source) && has_rows(), "rows are followed from provenance on");
-  std::vector<std::uint8_t>& tainted = rank_at(read.source).tainted;
+  std::vector<std::uint8_t>&tainted = rank_at(read.source).tainted, &in_doubt = rank_at(read.source).in_doubt;
+  bool is_clean = true;
   for (std::int64_t slot = 0; slot < read.run.count; ++slot) {
     const auto wrong = inspector_.wrong_row(read, slot);
     if (!wrong) continue;
+    is_clean = false;
     const std::int64_t token = inspector_.token(read, slot);
     if (token >= 0 && token < std::ssize(tainted)) tainted[static_cast<std::size_t>(token)] = 1;
     if (log_.count(wrong->kind)) log_.keep(row_finding(read, slot, *wrong));
   }
+  if (is_clean) return;
+  // A slot is wrong whichever token it holds.
+  for (const std::int32_t token : records_.tokens(read.run.record, read.slice))
+    if (token < std::ssize(in_doubt)) in_doubt[static_cast<std::size_t>(token)] = 1;
 }
 
 Finding SimAllToAll::row_finding(const RowRead& read, std::int64_t slot, const WrongRow& wrong) const {

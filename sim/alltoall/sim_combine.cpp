@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "model/alltoall/routing.h"
 #include "model/base/check_invariant.h"
@@ -83,8 +84,22 @@ void SimAllToAll::check_combine_reads(int r, std::int64_t runtime_max, RankMask 
   }
 }
 
-// Unweighted sum over a token's distinct destinations, one rounding. Reads past a slice's end are not performed: they
-// would give foreign bytes, and give zeros here; check_combine_reads has reported them.
+// Bytes from `at_bytes` of a slice on, which may lie behind it: in the next slices, and behind the last one zeros.
+void SimAllToAll::read_behind(int slice, std::int64_t at_bytes, std::span<std::byte> row) const {
+  A2ASIM_INVARIANT(at_bytes >= 0, "addresses count from a slice's start");
+  std::ranges::fill(row, std::byte{0});
+  for (std::size_t done = 0; done < row.size() && slice < ep_size_; ++slice) {
+    const std::int64_t room = memory_.slice_bytes(slice) - at_bytes;
+    if (room > 0) {
+      const auto bytes = std::min(static_cast<std::size_t>(room), row.size() - done);
+      std::memcpy(row.data() + done, memory_.at(slice, at_bytes, static_cast<std::int64_t>(bytes)), bytes);
+      done += bytes;
+    }
+    at_bytes = std::max<std::int64_t>(-room, 0);
+  }
+}
+
+// Unweighted sum over a token's distinct destinations, one rounding; check_combine_reads has reported what is wrong.
 void SimAllToAll::sum_tokens(int r, std::int64_t runtime_max, std::vector<std::byte>& output) {
   const Rank& rank = rank_at(r);
   A2ASIM_INVARIANT(is_numeric() && rank.kernels.combine != nullptr, "sums need numbers");
@@ -104,14 +119,21 @@ void SimAllToAll::sum_tokens(int r, std::int64_t runtime_max, std::vector<std::b
   const std::int32_t* targets = memory_.words(r, rank.at.topk_target_ranks, rank.tokens * top_k);
   const std::int32_t* slots = memory_.words(r, rank.at.topk_send_indices, rank.tokens * top_k);
   std::array<const std::byte*, kMaxTopK> rows;
+  std::vector<std::byte> behind;  // rows that leave their slice
   for (std::int64_t t = 0; t < rank.tokens; ++t) {
     for (int j = 0; j < top_k; ++j) {
       const std::int32_t d = targets[t * top_k + j];
       const std::int32_t slot = slots[t * top_k + j];
       // A peer with another cap may have written rows over these tables.
-      const bool is_there = d >= 0 && d < ep_size_ && slot >= 0 && slot < readable[static_cast<std::size_t>(d)];
-      rows[static_cast<std::size_t>(j)] =
-          is_there ? base[static_cast<std::size_t>(d)] + slot * pitch : rank.zero_row.data();
+      const bool is_copy = d >= 0 && d < ep_size_ && slot >= 0;
+      const bool is_there = is_copy && slot < readable[static_cast<std::size_t>(d)];
+      const std::byte*& row = rows[static_cast<std::size_t>(j)];
+      row = is_there ? base[static_cast<std::size_t>(d)] + slot * pitch : rank.zero_row.data();
+      if (!is_copy || is_there) continue;
+      behind.resize(static_cast<std::size_t>(top_k * pitch));
+      const std::span<std::byte> copy(behind.data() + j * pitch, static_cast<std::size_t>(pitch));
+      read_behind(d, begin + slot * pitch, copy);
+      row = copy.data();
     }
     rank.kernels.combine(rows.data(), top_k, rank.config.hidden_size, output.data() + t * pitch);
   }

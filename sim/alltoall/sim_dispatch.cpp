@@ -62,6 +62,7 @@ Result<void> SimAllToAll::dispatch(std::span<const DispatchInput> inputs) {
       }
     }
   }
+  for (Rank& rank : ranks_) rank.wanted_slots.clear();
   if (auto ok = exchange_flags(Operation::dispatch, &WorkspaceLayout::dispatch_completion_flags); !ok) return ok;
   is_dispatched_ = true;
   return {};
@@ -83,7 +84,10 @@ void SimAllToAll::judge_geometry(std::span<const DispatchInput> inputs) {
     if (rank.tokens * rank.config.top_k > rank.config.max_num_tokens * rank.config.max_top_k) {
       table_overflow.add(static_cast<int>(r));
     }
-    if (has_rows()) rank.tainted.assign(static_cast<std::size_t>(rank.tokens), 0);
+    if (has_rows()) {
+      rank.tainted.assign(static_cast<std::size_t>(rank.tokens), 0);
+      rank.in_doubt.assign(static_cast<std::size_t>(rank.tokens), 0);
+    }
   }
   geometry_ = check_geometry(rank_geometry_, taking_part_);
   geometry_.same_layout = geometry_.same_layout && equal_configs_;
@@ -208,6 +212,7 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
       sent[destination] = slot + is_new;
     }
   }
+  follow_slots(r, {targets, static_cast<std::size_t>(entries)}, {slots, static_cast<std::size_t>(entries)}, tokens);
   *memory_.words(r, rank.at.local_token_counter, 1) = static_cast<std::int32_t>(rank.tokens);
   std::copy_n(sent.begin(), ep_size_, counters(r, rank.at.send_counters));
   const Shadow::RecordId record = records_.open({r, round_, context_.step});
@@ -217,6 +222,47 @@ void SimAllToAll::route(int r, const DispatchInput& input) {
     const auto destination = static_cast<std::size_t>(d);
     records_.set_tokens(record, d, {tokens[destination], static_cast<std::size_t>(sent[destination])});
   }
+}
+
+// The slots that another backend gave out, in place of token order; they were checked to be a permutation.
+void SimAllToAll::follow_slots(int r, std::span<const std::int32_t> targets, std::span<std::int32_t> slots,
+                               const std::array<std::int32_t*, kMaxRanks>& tokens) {
+  const std::vector<std::int32_t>& wanted = rank_at(r).wanted_slots;
+  if (wanted.size() != slots.size()) return;
+  const auto top_k = static_cast<std::size_t>(rank_at(r).config.top_k);
+  for (std::size_t at = 0; at < slots.size(); ++at) {
+    if (targets[at] < 0) continue;
+    slots[at] = wanted[at];
+    tokens[static_cast<std::size_t>(targets[at])][wanted[at]] = static_cast<std::int32_t>(at / top_k);
+  }
+}
+
+Result<void> SimAllToAll::set_slots(int rank, std::vector<std::int32_t> slots, const DispatchInput& input) {
+  A2ASIM_INVARIANT(is_rank(rank), "slots are of a rank");
+  const AllToAllConfig& config = rank_at(rank).config;
+  const auto top_k = static_cast<std::size_t>(config.top_k);
+  const auto wrong = [&](std::string_view what) {
+    return fail(ErrorKind::runtime_error, fmt::format("rank {}: {}", rank, what));
+  };
+  if (slots.size() != input.token_selected_experts.size()) return wrong("there is not a slot for every position");
+  std::array<std::vector<bool>, kMaxRanks> seen;
+  std::array<std::int32_t, kMaxTopK> targets;
+  for (std::size_t at = 0; at < slots.size(); at += top_k) {
+    distinct_targets(input.token_selected_experts.data() + at, config.top_k, config.num_experts, ep_size_, targets.data());
+    for (std::size_t j = 0; j < top_k; ++j) {
+      if (targets[j] < 0 || !is_active(rank_at(rank), targets[j])) continue;
+      std::vector<bool>& of = seen[static_cast<std::size_t>(targets[j])];
+      const std::int32_t slot = slots[at + j];
+      if (slot < 0 || slot >= std::ssize(slots)) return wrong("a slot is out of range");
+      if (of.size() <= static_cast<std::size_t>(slot)) of.resize(static_cast<std::size_t>(slot) + 1, false);
+      if (of[static_cast<std::size_t>(slot)]) return wrong("a slot is given twice");
+      of[static_cast<std::size_t>(slot)] = true;
+    }
+  }
+  for (const std::vector<bool>& of : seen)
+    if (std::ranges::find(of, false) != of.end()) return wrong("a slot is left out");
+  rank_at(rank).wanted_slots = std::move(slots);
+  return {};
 }
 
 // The second half: payload rows, then receive counters. All rows of one (destination, payload) are consecutive.
@@ -284,7 +330,8 @@ void SimAllToAll::shadow_writer(int r) {
   for (int d = 0; d < ep_size_; ++d) {
     const std::int64_t count = inspector_.sent_run(r, d, 0).count;
     if (count == 0) continue;
-    const std::int64_t end = inspector_.sent_run(r, d, payloads - 1).end();
+    std::int64_t end = 0;  // of the payload that reaches farthest: not always the last one
+    for (int p = 0; p < payloads; ++p) end = std::max(end, inspector_.sent_run(r, d, p).end());
     if (count > rows_of(r).runtime_max || end > memory_.slice_bytes(d)) {
       Finding found = finding(FindingKind::receive_overflow, Severity::error, Operation::dispatch, r);
       found.root = root_ == FindingKind::receive_overflow ? std::nullopt : root_;
@@ -292,7 +339,10 @@ void SimAllToAll::shadow_writer(int r) {
       found.value = count;
       found.limit = rows_of(r).runtime_max;
       if (end > memory_.slice_bytes(d))
-        found.subject = fmt::format("{} bytes past the end of the slice", end - memory_.slice_bytes(d));
+        found.subject = fmt::format(
+            "{} bytes past the end of the slice: where slices lie side by side, over the next rank's counters, and "
+            "dispatch can hang",
+            end - memory_.slice_bytes(d));
       log_.add(std::move(found));
     }
     const bool overlaps_itself = count > rows_of(r).runtime_max;
@@ -303,7 +353,7 @@ void SimAllToAll::shadow_writer(int r) {
         Shadow::Run run = inspector_.sent_run(r, d, p);
         run.begin += slot * run.pitch_bytes;
         run.first_slot = slot;
-        run.count = std::min(group, (memory_.slice_bytes(d) - run.begin) / run.pitch_bytes);
+        run.count = std::clamp<std::int64_t>((memory_.slice_bytes(d) - run.begin) / run.pitch_bytes, 0, group);
         if (overlaps_itself) {
           shadow_of(d).write(std::span(&run, 1));
         } else {

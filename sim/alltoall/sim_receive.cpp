@@ -87,10 +87,15 @@ void SimAllToAll::experts_rank(int r, const ExpertPayloads& payloads) {
   if (!has_rows()) return;
   check_received(r);
   if (geometry_.refuses_combine.contains(r)) return;  // no room for the output: combine will refuse
-  const Rank& rank = rank_at(r);
+  mark_results(r);
+  if (is_numeric()) compute_rows(r, payloads);
+}
+
+// The shadow's side of the experts' outputs.
+void SimAllToAll::mark_results(int r) {
   const RowsOfRank& reader = rows_of(r);
-  const std::int64_t pitch = rank.config.combine_bytes_per_token();
-  const std::int32_t* received = counters(r, rank.at.recv_counters);
+  const std::int64_t pitch = rank_at(r).config.combine_bytes_per_token();
+  const std::int32_t* received = counters(r, rank_at(r).at.recv_counters);
   runs_.clear();
   for (int s = 0; s < ep_size_; ++s) {
     if (sent_by(s) == Shadow::kNone) continue;  // a masked source: nobody will read this
@@ -98,7 +103,26 @@ void SimAllToAll::experts_rank(int r, const ExpertPayloads& payloads) {
     runs_.push_back({reader.regions.combine_row(s, 0), pitch, count, 0, sent_by(s), -1, RowKind::combined});
   }
   shadow_of(r).write(runs_);
-  if (is_numeric()) compute_rows(r, payloads);
+}
+
+Result<void> SimAllToAll::give_results(int r, std::span<const std::byte> rows) {
+  if (auto ok = check_turn(true, "give_results"); !ok) return ok;
+  A2ASIM_INVARIANT(is_rank(r), "results are of a rank");
+  if (!takes_part(r) || !is_numeric()) return {};
+  check_received(r);
+  if (geometry_.refuses_combine.contains(r)) return {};
+  mark_results(r);
+  const std::int32_t* received = counters(r, rank_at(r).at.recv_counters);
+  for (int s = 0; s < ep_size_; ++s) {
+    const std::int64_t count = std::min<std::int64_t>(received[s], rows_of(r).runtime_max);
+    const auto bytes = static_cast<std::size_t>(count * rank_at(r).config.combine_bytes_per_token());
+    if (bytes > rows.size())
+      return fail(ErrorKind::bad_input, fmt::format("give_results: rank {} has fewer results than rows", r));
+    std::memcpy(memory_.at(r, rows_of(r).regions.combine_row(s, 0), static_cast<std::int64_t>(bytes)), rows.data(),
+                bytes);
+    rows = rows.subspan(bytes);
+  }
+  return {};
 }
 
 // Every received row in every payload, against what the senders of this round should have put there.

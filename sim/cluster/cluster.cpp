@@ -285,6 +285,7 @@ Result<void> Cluster::run_layer(int layer, RankMask dead, StepOutcome& outcome) 
   for (const int r : outcome.taking_part)
     A2ASIM_INVARIANT(runtime_max_[static_cast<std::size_t>(r)] <= config(r).max_num_tokens,
                      "who asks for more than the cap is refused before");
+  if (options_.mirror != nullptr) options_.mirror->dispatching(mirrored(layer, dead, outcome), *alltoall_);
   if (auto ok = alltoall_->dispatch(inputs_); !ok) return ok;
   if (options_.mirror != nullptr) options_.mirror->dispatched(mirrored(layer, dead, outcome), *alltoall_);
   if (invalid_expert_id_) {
@@ -295,8 +296,26 @@ Result<void> Cluster::run_layer(int layer, RankMask dead, StepOutcome& outcome) 
   if (auto ok = alltoall_->experts(kClusterPayloads); !ok) return ok;
   if (auto ok = alltoall_->combine(runtime_max_, outputs_); !ok) return ok;
   if (options_.mirror != nullptr) options_.mirror->combined(mirrored(layer, dead, outcome), *alltoall_, outputs_);
+  note_doubts(outcome);
   report_progress(layer, 0);
   return options_.fidelity == Fidelity::numeric ? judge_outputs(layer, dead, outcome) : Result<void>{};
+}
+
+// Of real rows: padding is dropped.
+void Cluster::note_doubts(StepOutcome& outcome) const {
+  A2ASIM_INVARIANT(alltoall_ != nullptr, "rows are followed from provenance on");
+  outcome.in_doubt.resize(static_cast<std::size_t>(ep_size_));
+  for (const int r : outcome.taking_part) {
+    const auto at = static_cast<std::size_t>(r);
+    const std::span<const std::uint8_t> tokens = alltoall_->in_doubt(r);
+    const std::int64_t real = std::min({decisions_[at].real_rows, decisions_[at].rows, std::int64_t{std::ssize(tokens)}});
+    std::vector<std::int64_t>& all = outcome.in_doubt[at];
+    for (std::int64_t token = 0; token < real; ++token) {
+      if (tokens[static_cast<std::size_t>(token)] == 0) continue;
+      const auto place = std::ranges::lower_bound(all, token);
+      if (place == all.end() || *place != token) all.insert(place, token);
+    }
+  }
 }
 
 void Cluster::report_progress(int layer, int ranks_judged) const {

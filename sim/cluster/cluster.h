@@ -61,6 +61,9 @@ struct StepInput {
 struct StepOutcome : Judgement {
   std::int64_t step = 0;
   std::int64_t bad_tokens = 0;  // numeric fidelity: outputs that differ from the oracle, over all layers
+  // By rank, from provenance fidelity on: tokens whose output can be wrong in some layer under some order of the slots.
+  // It holds those that are wrong here, where slots come in token order. Empty: none of any rank.
+  std::vector<std::vector<std::int64_t>> in_doubt = {};
   Traffic traffic = {};         // all layers; counted from provenance fidelity on, but for rows_reserved
 };
 
@@ -117,6 +120,7 @@ class Cluster {
   Result<void> run_layer(int layer, RankMask dead, StepOutcome& outcome);
   Result<void> judge_outputs(int layer, RankMask dead, StepOutcome& outcome);
   void keep_row_findings();
+  void note_doubts(StepOutcome& outcome) const;
   void report_progress(int layer, int ranks_judged) const;
 
   const Deployment& deployment_;

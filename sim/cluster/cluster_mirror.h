@@ -29,6 +29,8 @@ class ClusterMirror {
   ClusterMirror(const ClusterMirror&) = delete;
   ClusterMirror& operator=(const ClusterMirror&) = delete;
 
+  // Before dispatch; slots may be set in `alltoall`.
+  virtual void dispatching(const MirroredLayer&, SimAllToAll&) {}
   // After dispatch, before sanitize; raced bytes may be settled in `alltoall`.
   virtual void dispatched(const MirroredLayer& layer, SimAllToAll& alltoall) = 0;
   // After combine. outputs: of every rank, [rows, hidden_size]; empty without bytes.

@@ -13,7 +13,7 @@
 #include "model/alltoall/reduction.h"
 #include "sim/alltoall/batch_data.h"
 #include "sim/alltoall/row_kernels.h"
-#include "tests/oracle/oracle.h"
+#include "sim/conformance/oracle.h"
 
 namespace a2asim {
 namespace {
@@ -183,7 +183,7 @@ TEST_CASE("exact inputs: the all-to-all's order equals the oracle within one rou
     Random random(7);
     const TokenBatch batch(config, {0, 2}, 50, RoutingPattern::distinct, random);
     config.max_num_tokens = 50;
-    test::Oracle oracle(std::vector<AllToAllConfig>(5, config));
+    conformance::Oracle oracle(std::vector<AllToAllConfig>(5, config));
     std::vector<DispatchInput> inputs(5, {50, 0, {}, std::vector<std::span<const std::byte>>(3)});
     inputs[0] = batch.input(50);
     oracle.round(inputs, -1, {0, 2});

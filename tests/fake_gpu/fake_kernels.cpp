@@ -148,12 +148,12 @@ void apply_experts(const LaunchArgs& args, const RankArgs& rank, const ExpertArg
 float sum_of(std::vector<float> values, int top_k) {
   while (has_tree_shape(top_k) && values.size() > 1) {
     std::vector<float> folded;
-    for (std::size_t i = 0; i + 1 < values.size(); i += 2) folded.push_back(values[i] + values[i + 1]);
+    for (std::size_t i = 0; i + 1 < values.size(); i += 2) folded.push_back(add_flushed(values[i], values[i + 1]));
     if (values.size() % 2 == 1) folded.push_back(values.back());
     values = std::move(folded);
   }
   float sum = values[0];
-  for (std::size_t i = 1; i < values.size(); ++i) sum = sum + values[i];
+  for (std::size_t i = 1; i < values.size(); ++i) sum = add_flushed(sum, values[i]);
   return sum;
 }
 
@@ -175,7 +175,9 @@ void sum_token(const LaunchArgs& args, const RankArgs& rank, std::int64_t token)
       }
       parts.push_back(to >= 0 ? Number::load(bits) : 0.0F);
     }
-    const Storage sum = Number::store(sum_of(parts, rank.top_k));
+    Storage sum = Number::store(sum_of(parts, rank.top_k));
+    if constexpr (Number::type == DataType::float32)
+      if (rank.top_k == 1) sum = std::bit_cast<Storage>(parts[0]);
     std::memcpy(rank.output + token * rank.combine_bytes_per_token + static_cast<std::int64_t>(i * sizeof sum), &sum,
                 sizeof sum);
   }

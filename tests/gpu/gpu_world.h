@@ -9,11 +9,13 @@
 
 #include "gpu/cuda_alltoall.h"
 #include "gpu/replicated_alltoall.h"
-#include "tests/oracle/oracle.h"
+#include "sim/conformance/oracle.h"
 #include "model/base/random.h"
 #include "tests/main/skip.h"
 
 namespace a2asim::test {
+using conformance::difference;
+using conformance::Oracle;
 
 // True, and a counted skip, where there is no device.
 inline bool skip_without_device() {

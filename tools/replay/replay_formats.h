@@ -43,6 +43,8 @@ std::vector<RankGroup> rank_groups(const ReplayedStep& step);
 std::vector<std::string> rank_table(const ReplayedStep& step, std::size_t most);
 std::string_view verdict_in_words(const ReplayReport& report);
 bool is_output(const Finding& found);
+// "4 tokens can be wrong under some order of the slots, ..: rank 0: 1..3; rank 2: 0"; empty: none can.
+std::string tokens_in_doubt(const ReplayedStep& step);
 // The row behind a bad output, or nullptr.
 const Finding* row_behind(const ReplayedStep& step, const Finding& output);
 

@@ -137,6 +137,7 @@ Json step_as_json(const ReplayReport& report, const ReplayedStep& step) {
           {"counts", counts_as_json(step.counts)},
           {"findings", std::move(findings)},
           {"bad_tokens", step.outcome.bad_tokens},
+          {"tokens_in_doubt", known ? Json(step.outcome.in_doubt) : Json(nullptr)},
           {"bytes_moved", known ? Json(traffic.dispatch_bytes + traffic.combine_bytes) : Json(nullptr)},
           {"bytes_wasted", known ? Json(bytes_wasted(report, traffic)) : Json(nullptr)}};
 }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kWidth = 100;
 constexpr std::size_t kMaxSteps = 4;   // shown without --verbose
+constexpr std::size_t kDoubtsWidth = 300;
 constexpr std::size_t kMaxTokens = 8;  // bad tokens named a step
 constexpr std::size_t kMaxGroups = 8;  // of ranks a step
 
@@ -92,6 +93,11 @@ void add_bad_tokens(Lines& lines, const ReplayedStep& step, const ReplayTextStyl
         2);
 }
 
+void add_doubts(Lines& lines, const ReplayedStep& step) {
+  const std::string doubts = tokens_in_doubt(step);
+  if (!doubts.empty()) add(lines, fmt::format("in doubt: {}", doubts), 2);
+}
+
 void add_counts(Lines& lines, const ReplayedStep& step) {
   std::string counts;
   for (int kind = 0; kind < kFindingKinds; ++kind) {
@@ -117,6 +123,7 @@ void add_findings(Lines& lines, const ReplayedStep& step, const ReplayTextStyle&
     if (!found.fix.empty()) add(lines, "fix: " + found.fix, 4);
   }
   add_bad_tokens(lines, step, style);
+  add_doubts(lines, step);
   add_counts(lines, step);
 }
 
@@ -248,6 +255,21 @@ std::string_view verdict_in_words(const ReplayReport& report) {
       return "no fixed-geometry all-to-all is in use";
   }
   return "";
+}
+
+// Which tokens are hit depends on the slots, which hardware gives out in any order.
+std::string tokens_in_doubt(const ReplayedStep& step) {
+  std::string ranks;
+  std::size_t all = 0;
+  for (std::size_t r = 0; r < step.outcome.in_doubt.size(); ++r) {
+    const std::vector<std::int64_t>& tokens = step.outcome.in_doubt[r];
+    if (tokens.empty()) continue;
+    all += tokens.size();
+    ranks += fmt::format("{}rank {}: {}", ranks.empty() ? "" : "; ", r, ranges({tokens.begin(), tokens.end()}));
+  }
+  if (all == 0) return "";
+  return fmt::format("{} can be wrong under some order of the slots, which hardware leaves open: {}",
+                     counted(all, "token"), cut(ranks, kDoubtsWidth));
 }
 
 std::string replay_as_text(const ReplayReport& report, const std::optional<Expectation>& expectation,

@@ -101,7 +101,8 @@ Json step_values(const ReplayForPage& replay, const ReplayedStep& step) {
               {"title", capitalised(step_title(step))},
               {"raised", std::move(raised)},
               {"findings", findings_of_step(step)},
-              {"chains", chains(replay, step)}};
+              {"chains", chains(replay, step)},
+              {"doubts", tokens_in_doubt(step)}};
   add_rank_table(step, out);
   return out;
 }

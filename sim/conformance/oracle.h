@@ -4,6 +4,7 @@
 //   Oracle oracle(configs); oracle.poison(std::byte{0xff});
 //   oracle.dispatch(inputs); oracle.sanitize(-1); oracle.experts({0, 2}); oracle.combine(runtime_max);
 //   oracle.slice(rank), oracle.output(rank)    byte for byte what any backend must have
+//   oracle.follow(slots)                       before dispatch: slots in a backend's own order, [rank][T, top_k]
 //
 // Shares with the backends only where counters lie (WorkspaceLayout), experts.h and the number types. Owners of
 // experts, regions, rows and sums are counted out anew.
@@ -11,9 +12,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +26,7 @@
 #include "model/alltoall/experts.h"
 #include "model/alltoall/number_types.h"
 
-namespace a2asim::test {
+namespace a2asim::conformance {
 
 // Ranges counted out one by one: not the formula that backends use. -1: nobody's.
 inline int owner_of(std::int64_t expert, const AllToAllConfig& config) {
@@ -60,6 +64,26 @@ class Oracle {
   std::int32_t received(int rank, int source) const {
     return get<std::int32_t>(rank, config(rank).layout().recv_counters + 4 * source);
   }
+
+  // All rows of payload p that `rank` reads of `source`, by its own R.
+  std::vector<std::byte> rows(int rank, int source, int p) const {
+    const auto begin = slice(rank).begin() + row(rank, p, source, 0);
+    return {begin, begin + rows_of(rank, source) * config(rank).payload_bytes_per_token[static_cast<std::size_t>(p)]};
+  }
+  std::int64_t rows_of(int rank, int source) const {
+    return std::clamp<std::int64_t>(received(rank, source), 0, sent(rank).runtime_max);
+  }
+  // In place of experts(): bytes for the rows of every source in turn.
+  void give_results(int rank, std::span<const std::byte> rows) {
+    for (int source = 0; source < world(); ++source) {
+      const auto bytes = static_cast<std::size_t>(rows_of(rank, source) * config(rank).combine_bytes_per_token());
+      const std::int64_t to =
+          combine_base(rank) + source * sent(rank).runtime_max * config(rank).combine_bytes_per_token();
+      std::memcpy(slices_[static_cast<std::size_t>(rank)].data() + to, rows.data(), bytes);
+      rows = rows.subspan(bytes);
+    }
+  }
+  void follow(std::vector<std::vector<std::int32_t>> slots) { given_slots_ = std::move(slots); }
 
   void poison(std::byte value) {
     for (int rank = 0; rank < world(); ++rank) {
@@ -176,7 +200,9 @@ class Oracle {
         const bool is_new = std::find(seen.begin(), seen.end(), to) == seen.end();
         seen.push_back(to);
         if (to >= 0 && (!is_new || !takes_part(rank, to))) to = -1;
-        const std::int32_t slot = to < 0 ? -1 : slots[static_cast<std::size_t>(to)]++;
+        std::int32_t slot = to < 0 ? -1 : slots[static_cast<std::size_t>(to)]++;
+        if (to >= 0 && !given_slots_.empty())
+          slot = given_slots_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(entry)];
         put(rank, at.topk_target_ranks + 4 * entry, static_cast<std::int32_t>(to));
         put(rank, at.topk_send_indices + 4 * entry, slot);
         for (std::size_t p = 0; to >= 0 && p < own.payload_bytes_per_token.size(); ++p) {
@@ -225,15 +251,20 @@ class Oracle {
 
   // Kernels' rule spelled out anew: lists of partial sums, folded in pairs for the published counts, else in order.
   static constexpr std::size_t kMostPositions = 64;
+  // As -use_fast_math has it.
+  static float without_subnormal(float x) {
+    return std::abs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0F, x) : x;
+  }
+  static float plus(float a, float b) { return without_subnormal(without_subnormal(a) + without_subnormal(b)); }
   static float sum_of(std::array<float, kMostPositions> v, int count) {
     const int folded[] = {2, 4, 6, 8, 10, 16, 22};
     const bool folds = std::find(std::begin(folded), std::end(folded), count) != std::end(folded);
     const auto at = [&](int i) -> float& { return v[static_cast<std::size_t>(i)]; };
     for (int left = count; folds && left > 1; left = (left + 1) / 2) {
-      for (int i = 0; i + 1 < left; i += 2) at(i / 2) = at(i) + at(i + 1);
+      for (int i = 0; i + 1 < left; i += 2) at(i / 2) = plus(at(i), at(i + 1));
       if (left % 2 == 1) at(left / 2) = at(left - 1);
     }
-    for (int i = 1; !folds && i < count; ++i) at(0) = at(0) + at(i);
+    for (int i = 1; !folds && i < count; ++i) at(0) = plus(at(0), at(i));
     return at(0);
   }
 
@@ -256,7 +287,9 @@ class Oracle {
           const std::int64_t from = base + (rank * combine_runtime_max + slot) * own.combine_bytes_per_token();
           if (to >= 0) parts[static_cast<std::size_t>(j)] = Number::load(get<Storage>(to, from + i * size));
         }
-        const Storage bits = Number::store(sum_of(parts, own.top_k));
+        Storage bits = Number::store(sum_of(parts, own.top_k));
+        if constexpr (Number::type == DataType::float32)
+          if (own.top_k == 1) bits = std::bit_cast<Storage>(parts[0]);  // nothing is added, nothing rounded
         std::memcpy(sent.output.data() + (token * own.hidden_size + i) * size, &bits, sizeof(bits));
       }
     }
@@ -266,6 +299,7 @@ class Oracle {
   std::vector<std::vector<std::byte>> slices_;
   std::vector<std::vector<int>> owners_;  // [rank][expert]
   std::vector<Sent> sent_;
+  std::vector<std::vector<std::int32_t>> given_slots_;
 };
 
-}  // namespace a2asim::test
+}  // namespace a2asim::conformance

@@ -1,5 +1,7 @@
 // Joins the CUDA backend to the conformance suite where it was built: on one GPU, and on 2, 4 and 8 where they are.
 // Started by mpirun, torchrun or srun the suite runs over all processes, each with its share of the GPUs.
+#include "tests/conformance/subjects.h"
+
 #ifdef A2ASIM_HAS_CUDA
 #include <chrono>
 #include <cstdlib>
@@ -8,14 +10,16 @@
 #include "gpu/group/launch_environment.h"
 #include "gpu/group/process_group.h"
 #include "gpu/replicated_alltoall.h"
-#include "tests/conformance/backend.h"
+#endif
 
 namespace a2asim::conformance {
 namespace {
 
-using Made = Result<std::unique_ptr<AllToAll>>;
+using Made = Result<std::unique_ptr<Dispatcher>>;
 
 Made skipped(const std::string& why) { return fail(ErrorKind::runtime_error, "SKIPPED: " + why); }
+
+#ifdef A2ASIM_HAS_CUDA
 
 // Null: this is the only process. Joined once.
 Result<gpu::ProcessGroup*> other_processes() {
@@ -30,7 +34,11 @@ Result<gpu::ProcessGroup*> other_processes() {
   return found;
 }
 
-// gpus: 0 for one launch of all ranks on one GPU, or on each process's GPUs where there are several processes.
+#endif
+
+}  // namespace
+
+#ifdef A2ASIM_HAS_CUDA
 Made make_cuda(const std::vector<AllToAllConfig>& configs, bool guard, int gpus) {
   const auto devices = gpu::usable_devices();
   if (!devices) return skipped(devices.error().message);
@@ -47,7 +55,7 @@ Made make_cuda(const std::vector<AllToAllConfig>& configs, bool guard, int gpus)
   if (*group == nullptr) {
     auto made = gpu::CudaAllToAll::create(configs, options);
     if (!made) return tl::unexpected(made.error());
-    return std::unique_ptr<AllToAll>(std::move(*made));
+    return std::unique_ptr<Dispatcher>(std::move(*made));
   }
   if (gpus > 0) return skipped("one of several processes");
   const gpu::ProcessPlace& place = (*group)->place();
@@ -55,17 +63,13 @@ Made make_cuda(const std::vector<AllToAllConfig>& configs, bool guard, int gpus)
   options.devices = gpu::devices_of_process(*devices, place.local_rank, place.local_size);
   auto made = gpu::ReplicatedAllToAll::create(configs, options);
   if (!made) return tl::unexpected(made.error());
-  return std::unique_ptr<AllToAll>(std::move(*made));
+  return std::unique_ptr<Dispatcher>(std::move(*made));
 }
 
-template <int kGpus>
-Made make(const std::vector<AllToAllConfig>& configs, bool guard) {
-  return make_cuda(configs, guard, kGpus);
+#else
+Made make_cuda(const std::vector<AllToAllConfig>&, bool, int) {
+  return skipped("no cuda backend was built into this program");
 }
-
-[[maybe_unused]] const bool registered = add_backend({"cuda", make<0>}) && add_backend({"cuda 2 GPUs", make<2>}) &&
-                                         add_backend({"cuda 4 GPUs", make<4>}) && add_backend({"cuda 8 GPUs", make<8>});
-
-}  // namespace
-}  // namespace a2asim::conformance
 #endif
+
+}  // namespace a2asim::conformance
