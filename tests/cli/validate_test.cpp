@@ -12,6 +12,7 @@
 #include "sim/alltoall/sim_alltoall.h"
 #include "sim/scenario/scenario_reader.h"
 #include "tests/cli/run.h"
+#include "tools/backends/backends.h"
 #include "tools/validate/validate_report.h"
 #include "tools/validate/validate_writes.h"
 
@@ -38,6 +39,7 @@ class StandIn final : public Device, public AllToAll {
   void set_active_rank_mask(RankMask mask) override { sim_->set_active_rank_mask(mask); }
   Result<void> check_red_zones() override { return {}; }
 
+  using AllToAll::combine;
   std::string_view backend() const override { return "stand-in"; }
   std::span<const int> local_ranks() const override { return local_; }
   Result<void> dispatch(std::span<const DispatchInput> inputs) override {
@@ -50,6 +52,9 @@ class StandIn final : public Device, public AllToAll {
   }
   Result<void> sanitize(std::int32_t id) override { return sim_->sanitize(id); }
   Result<void> experts(const ExpertPayloads& payloads) override { return sim_->experts(payloads); }
+  Result<void> give_results(int rank, std::span<const std::byte> rows) override { return sim_->give_results(rank, rows); }
+  SliceView slice_view(int rank) const override { return sim_->slice_view(rank); }
+  Capabilities capabilities() const override { return Capabilities::all(); }
   Result<void> combine(std::span<const std::int64_t> sizes, std::vector<std::vector<std::byte>>& outputs) override {
     auto ok = sim_->combine(sizes, outputs);
     if (flaw_ == Flaw::byte_in_output && !outputs[0].empty()) outputs[0][0] ^= std::byte{1};
@@ -142,7 +147,7 @@ ScenarioValidation validated(const std::string& name, bool guard, Flaw flaw = Fl
   const std::string file = std::string(A2ASIM_SOURCE_DIR) + "/sim/scenarios/" + name + ".yaml";
   const auto scenario = load_scenario(file);
   REQUIRE_MESSAGE(scenario.has_value(), file);
-  auto out = validate_scenario(*scenario, file, {guard, sglang}, stand_in(flaw));
+  auto out = validate_scenario(*scenario, file, {guard, {sglang.empty() ? "" : "sglang", sglang}}, stand_in(flaw));
   REQUIRE(out.has_value());
   return *out;
 }
@@ -237,7 +242,7 @@ TEST_CASE("validate: only bytes that two ranks wrote in one round may differ, an
   StepOutcome outcome;
   outcome.taking_part = RankMask(0b11);
   const MirroredLayer layer{outcome, 0, {}, configs, decisions, inputs, -1};
-  const DispatchWrites writes(layer);
+  const DispatchWrites writes(layer, {});
   const std::int64_t row = config.layout().payload_data;
   for (const std::int64_t at : {row + 16, row + 31}) {
     CHECK(writes.may_be(0, at, std::byte{1}));
@@ -271,7 +276,7 @@ TEST_CASE("validate: the command line, and a program or machine without CUDA") {
     CHECK(outcome.err.find(part) != std::string::npos);
   };
   refused(run({"validate"}), "name one or more files");
-  refused(run({"validate", file, "--device", "tpu"}), "--device");
+  refused(run({"validate", file, "--backend", "tpu"}), "--backend");
   refused(run({"validate", file, "--guard", "maybe"}), "--guard");
   refused(run({"validate", file, "--ranks-per-gpu", "0"}), "--ranks-per-gpu");
   refused(run({"validate", file, "--gpus", "many"}), "--gpus");

@@ -51,6 +51,7 @@ void add_merge(CLI::App& program, CommandLine& line);
 void add_plan(CLI::App& program, CommandLine& line);
 void add_from_log(CLI::App& program, CommandLine& line);
 void add_validate(CLI::App& program, CommandLine& line);
+void add_conformance(CLI::App& program, CommandLine& line);
 void add_explain(CLI::App& program, CommandLine& line);
 void add_generations(CLI::App& program, CommandLine& line);
 void add_learn(CLI::App& program, CommandLine& line);

@@ -52,7 +52,11 @@ Result<ScenarioValidation> validate_scenario(const Scenario& scenario, std::stri
     out.why = "experts: ffn; the device has the closed-form experts only";
     return out;
   }
-  ValidationMirror mirror(options.guard, make_device, out);
+  if (options.guard && !options.device.has(Capability::guard)) {
+    out.why = fmt::format("needs '{}'", name(Capability::guard));
+    return out;
+  }
+  ValidationMirror mirror(options, make_device, out);
   ReplayOptions run;
   run.version = options.version;
   run.mirror = &mirror;

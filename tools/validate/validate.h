@@ -10,7 +10,8 @@
 //                open on hardware: such a byte may be any of its writers'. The simulator takes over what it became, so
 //                that all that follows from it is compared byte for byte again. Races are counted and said.
 //   output       what combine returns, bit for bit.
-//   tokens       the set of tokens whose output is NaN or wrong by the oracle.
+//   tokens       the set of tokens whose output is NaN or wrong by the oracle; all of them are among those that the
+//                simulator calls in doubt, under whichever order of the slots.
 //   guard        guard on and ranks that disagree: an error that names two of them with both values.
 //   refusal      input that the GPU backend refuses before any write (R above the cap, more rows than R, which
 //   FlashInfer
@@ -23,63 +24,19 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/alltoall/alltoall.h"
-#include "model/base/rank_mask.h"
 #include "model/step/engine.h"
 #include "model/step/verdict.h"
 #include "sim/scenario/scenario.h"
+#include "tools/backends/device.h"
 
 namespace a2asim {
-
-// The backend under test: the CUDA one (validate_cuda.cpp), or in tests another simulator.
-class Device {
- public:
-  virtual ~Device() = default;
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
-  virtual AllToAll& all_to_all() = 0;
-  virtual void set_active_rank_mask(RankMask mask) = 0;
-  virtual Result<void> check_red_zones() = 0;
-
- protected:
-  Device() = default;
-};
-
-struct DeviceRequest {
-  std::vector<AllToAllConfig> configs;  // one a rank
-  bool guard = true;
-  std::vector<int> local_ranks;  // empty: all; the others never call
-  bool short_timeout = false;    // a wait is expected to end in vain
-};
-using MakeDevice = std::function<Result<std::unique_ptr<Device>>(const DeviceRequest& request)>;
-
-struct CudaDeviceOptions {
-  std::int64_t ranks_per_gpu = 0;  // of one launch; 0: the ranks are shared out to all GPUs, a launch each
-  int gpus = 0;                    // the first so many; 0: all
-  std::string peer_memory = "auto";
-  std::chrono::milliseconds short_timeout{300};
-  std::chrono::seconds join_timeout{30};         // for the other processes, where this is one of several
-  std::function<void(const std::string&)> note;  // how the GPUs reach each other, told once
-};
-
-struct CudaDevices {
-  MakeDevice make;
-  bool reports = true;  // of several processes the first one does
-};
-
-// Launches go round the devices; where there are more launches than devices, several share one and meet by flags.
-// Started by torchrun, mpirun or srun this is one of several processes: all make the same calls with the same inputs,
-// and each drives the ranks on its GPUs. Errors are bad_input: built without CUDA, no device, a process is missing.
-Result<CudaDevices> cuda_devices(const CudaDeviceOptions& options);
 
 enum class CheckKind : std::uint8_t { receive, output, tokens, guard, refusal, missing, recovery, verdict };
 inline constexpr int kCheckKinds = 8;
@@ -116,7 +73,8 @@ struct ScenarioValidation {
 
 struct ValidateOptions {
   bool guard = true;
-  VersionChoice version;  // to run; empty: the scenario's own
+  VersionChoice version = {};  // to run; empty: the scenario's own
+  Capabilities device = Capabilities::all();
 };
 
 // Errors are bad_input: the scenario cannot be run.

@@ -24,6 +24,10 @@ std::optional<AllToAllError> misaligned(const AllToAllConfig& config, std::int64
 
 bool disagrees(const MirroredLayer& layer) { return !layer.outcome.geometry.agrees(); }
 
+bool is_usual(const MirroredLayer& layer) {
+  return !disagrees(layer) && layer.outcome.geometry.receive_overflow.empty();
+}
+
 std::optional<AllToAllError> expected_refusal(const MirroredLayer& layer, RankMask ranks) {
   using Kind = AllToAllErrorKind;
   for (const int r : ranks) {

@@ -11,9 +11,11 @@
 
 namespace a2asim {
 
-
 // Ranks that would use different sizes in this layer.
 bool disagrees(const MirroredLayer& layer);
+
+// Nobody writes another's rows: sizes agree, and no rank has more rows than its R.
+bool is_usual(const MirroredLayer& layer);
 
 // What the device has to refuse before any write: the input of the first such rank of `ranks`.
 std::optional<AllToAllError> expected_refusal(const MirroredLayer& layer, RankMask ranks);

@@ -108,11 +108,13 @@ bool ValidationMirror::is_ready(const MirroredLayer& layer) {
     device_ = make(layer, CheckKind::receive, all_ranks(layer), false);
     masked_ = layer.masked;
     if (device_ == nullptr) return false;
-    if (auto ok = device_->all_to_all().poison(kPoison); !ok) {
+    const bool poisons = can_.has(Capability::readable_workspace);
+    if (auto ok = poisons ? device_->all_to_all().poison(kPoison) : Result<void>(); !ok) {
       add(CheckKind::receive, false, layer, ok.error().message);
       return false;
     }
   }
+  if (masked_ != layer.masked && lacks(Capability::rank_mask, CheckKind::receive, layer)) return false;
   if (masked_ != layer.masked) device_->set_active_rank_mask(RankMask::everybody() - layer.masked);
   masked_ = layer.masked;
   return true;
@@ -136,47 +138,100 @@ Result<void> ValidationMirror::run_graph(const MirroredLayer& layer, std::span<c
   return device_->all_to_all().replay(graphs, inputs, outputs_);
 }
 
-void ValidationMirror::dispatched(const MirroredLayer& layer, SimAllToAll& alltoall) {
+bool ValidationMirror::lacks(Capability capability, CheckKind kind, const MirroredLayer& layer) {
+  if (can_.has(capability)) return false;
+  add(kind, CheckResult::skipped, layer, fmt::format("needs '{}'", a2asim::name(capability)));
+  return true;
+}
+
+// What a device with refusals must refuse. One without runs more rows than R, as the published kernels do.
+bool ValidationMirror::refuses(const MirroredLayer& layer) {
+  const auto refusal = expected_refusal(layer, layer.outcome.taking_part);
+  if (!refusal) return false;
+  const std::string where = fmt::format("compared up to step {}: there ", layer.outcome.step);
+  if (can_.has(Capability::refusals)) {
+    check_refusal(layer, layer.outcome.taking_part);
+    stop(where + "the device refuses what FlashInfer would run");
+    return true;
+  }
+  if (refusal->kind == AllToAllErrorKind::rows_over_r) return false;
+  lacks(Capability::refusals, CheckKind::refusal, layer);
+  stop(where + "a rank gives what only a refusal can answer");
+  return true;
+}
+
+bool ValidationMirror::can_compare(const MirroredLayer& layer, const SimAllToAll& alltoall) {
+  if (alltoall.fidelity() != Fidelity::numeric) {
+    add(CheckKind::receive, CheckResult::skipped, layer,
+        "a rank built with other payload bytes cannot compute: the simulator carries no bytes to compare");
+    stop("nothing to compare byte for byte");
+    return false;
+  }
+  if (is_usual(layer)) return true;
+  const std::string beyond = "nothing to compare beyond step " + std::to_string(layer.outcome.step);
+  const bool knows_slots = can_.has(Capability::slot_order) || can_.has(Capability::told_slots);
+  if (lacks(Capability::unequal_r, CheckKind::receive, layer) ||
+      lacks(Capability::readable_workspace, CheckKind::receive, layer) ||
+      (!knows_slots && lacks(Capability::told_slots, CheckKind::receive, layer))) {
+    stop(beyond);
+    return false;
+  }
+  if (!DispatchWrites(layer, {}).hits_tables(layer)) return true;
+  add(CheckKind::receive, CheckResult::skipped, layer,
+      "not run: rows lie over another rank's top-k tables, from which hardware takes its addresses");
+  stop(beyond);
+  return false;
+}
+
+void ValidationMirror::dispatching(const MirroredLayer& layer, SimAllToAll& alltoall) {
   in_layer_ = false;
+  writes_.reset();
+  slots_.clear();
   if (done_) return;
   if (layer.layer == 0) ++out_.steps;
-  if (expected_refusal(layer, layer.outcome.taking_part)) {
-    check_refusal(layer, layer.outcome.taking_part);
-    return stop(
-        fmt::format("compared up to step {}: there the device refuses what FlashInfer would run", layer.outcome.step));
-  }
+  if (refuses(layer)) return;
   if (!is_ready(layer)) return stop("the device failed");
   const bool replays = std::ranges::any_of(layer.decisions, &RankDecision::replay);
-  is_graph_ = replays && layer.invalid_expert_id.has_value();
+  is_graph_ = replays && layer.invalid_expert_id.has_value() && can_.has(Capability::graphs);
   if (replays && !is_graph_)
     add(CheckKind::receive, CheckResult::skipped, layer,
-        "run eagerly: a captured graph sanitizes, this version does not");
+        can_.has(Capability::graphs) ? "run eagerly: a captured graph sanitizes, this version does not"
+                                     : "run eagerly, with the sizes of the graph: needs 'captured graphs'");
   if (guard_ && disagrees(layer)) {
     check_guard(layer);
     return stop(fmt::format("compared up to step {}: there the guard ends it", layer.outcome.step));
   }
-  if (alltoall.fidelity() != Fidelity::numeric) {
-    add(CheckKind::receive, CheckResult::skipped, layer,
-        "a rank built with other payload bytes cannot compute: the simulator carries no bytes to compare");
-    return stop("nothing to compare byte for byte");
-  }
-  std::optional<DispatchWrites> writes;
-  if (disagrees(layer)) writes.emplace(layer);
-  if (writes && writes->hits_tables(layer)) {
-    add(CheckKind::receive, CheckResult::skipped, layer,
-        "not run: rows lie over another rank's top-k tables, from which hardware takes its addresses");
-    return stop("nothing to compare beyond step " + std::to_string(layer.outcome.step));
-  }
-  const auto ran = is_graph_ ? run_graph(layer, layer.inputs) : device_->all_to_all().dispatch(layer.inputs);
+  if (!can_compare(layer, alltoall)) return;
+  auto ran = is_graph_ ? run_graph(layer, layer.inputs) : device_->all_to_all().dispatch(layer.inputs);
+  if (ran) ran = pass_on_slots(layer, alltoall);
   if (!ran) {
     add(CheckKind::receive, false, layer, ran.error().message);
     return stop("the device failed");
   }
+  if (!is_usual(layer)) writes_.emplace(layer, slots_);
   in_layer_ = true;
+}
+
+Result<void> ValidationMirror::pass_on_slots(const MirroredLayer& layer, SimAllToAll& alltoall) {
+  if (can_.has(Capability::slot_order) || !can_.has(Capability::told_slots)) return {};
+  slots_.resize(layer.configs.size());
+  for (const int rank : layer.outcome.taking_part) {
+    const auto at = static_cast<std::size_t>(rank);
+    auto slots = device_->all_to_all().slots(rank);
+    if (!slots) return tl::unexpected(slots.error());
+    slots_[at] = *slots;
+    if (auto ok = alltoall.set_slots(rank, std::move(*slots), layer.inputs[at]); !ok) return ok;
+  }
+  return {};
+}
+
+void ValidationMirror::dispatched(const MirroredLayer& layer, SimAllToAll& alltoall) {
   // After a graph the rest of the layer has been done too: only what a race left is looked at now.
-  if (is_graph_ && !writes) return;
-  const std::string found =
-      compare_slices(layer, device_->all_to_all(), alltoall, writes ? &*writes : nullptr, is_graph_);
+  if (!in_layer_ || (is_graph_ && !writes_)) return;
+  AllToAll& device = device_->all_to_all();
+  const std::string found = can_.has(Capability::readable_workspace)
+                                ? compare_slices(layer, device, alltoall, writes_ ? &*writes_ : nullptr, is_graph_)
+                                : compare_received(layer, device, alltoall);
   if (!is_graph_) add(CheckKind::receive, found.empty(), layer, found.empty() ? "" : "after dispatch: " + found);
   if (!found.empty()) stop("the device differs");
 }
@@ -199,60 +254,19 @@ void ValidationMirror::combined(const MirroredLayer& layer, SimAllToAll& alltoal
       return stop("the device failed");
     }
   }
-  const std::string found = compare_slices(layer, device_->all_to_all(), alltoall, nullptr, false);
-  add(CheckKind::receive, found.empty(), layer, found.empty() ? "" : "after combine: " + found);
+  if (can_.has(Capability::readable_workspace) && (can_.has(Capability::sanitize) || !layer.invalid_expert_id)) {
+    const std::string found = compare_slices(layer, device_->all_to_all(), alltoall, nullptr, false);
+    add(CheckKind::receive, found.empty(), layer, found.empty() ? "" : "after combine: " + found);
+  }
   compare_outputs(layer, outputs);
   simulated_ = outputs;
+  for (const int rank : layer.outcome.taking_part) {
+    const auto doubts = alltoall.in_doubt(rank);
+    in_doubt_[rank].assign(doubts.begin(), doubts.end());
+  }
   const auto zones = device_->check_red_zones();
   if (!zones) add(CheckKind::receive, false, layer, zones.error().message);
   check_verdict(layer, Verdict::agrees);
-}
-
-std::string ValidationMirror::compare_slices(const MirroredLayer& layer, AllToAll& device, SimAllToAll& alltoall,
-                                             const DispatchWrites* writes, bool only_races) {
-  std::string first;
-  std::int64_t different = 0;
-  for (int rank = 0; rank < static_cast<int>(layer.configs.size()); ++rank) {
-    const auto got = device.read_slice(rank);
-    const auto wanted = alltoall.read_slice(rank);
-    if (!got || !wanted) return (got ? wanted : got).error().message;
-    if (got->size() != wanted->size())
-      return fmt::format("rank {}: a slice of {} bytes, the simulator has {}", rank, got->size(), wanted->size());
-    out_.bytes_compared += only_races ? 0 : static_cast<std::int64_t>(got->size());
-    if (std::memcmp(got->data(), wanted->data(), got->size()) == 0) continue;
-    for (std::size_t i = 0; i < got->size(); ++i) {
-      if ((*got)[i] == (*wanted)[i]) continue;
-      const auto at = static_cast<std::int64_t>(i);
-      if (writes != nullptr && writes->may_be(rank, at, (*got)[i])) {
-        ++out_.bytes_raced;
-        alltoall.settle_race(rank, at, std::span(&(*got)[i], 1));
-        continue;
-      }
-      if (only_races || ++different != 1) continue;
-      const auto runtime_max = layer.inputs[static_cast<std::size_t>(rank)].runtime_max_tokens_per_rank;
-      first = fmt::format(
-          "rank {}, byte {} ({}): {:02x}, the simulator has {:02x}", rank, i,
-          place_in_slice(layer.configs[static_cast<std::size_t>(rank)], std::max<std::int64_t>(runtime_max, 1), at),
-          std::to_integer<int>((*got)[i]), std::to_integer<int>((*wanted)[i]));
-    }
-  }
-  return different == 0 ? "" : fmt::format("{}; {} bytes differ in all", first, different);
-}
-
-void ValidationMirror::compare_outputs(const MirroredLayer& layer, std::span<const std::vector<std::byte>> outputs) {
-  std::string first;
-  for (std::size_t rank = 0; rank < outputs.size() && first.empty(); ++rank) {
-    const std::vector<std::byte>& got = outputs_[rank];
-    const std::vector<std::byte>& wanted = outputs[rank];
-    const auto pitch = static_cast<std::size_t>(layer.configs[rank].combine_bytes_per_token());
-    out_.tokens_compared += static_cast<std::int64_t>(wanted.size() / pitch);
-    if (got == wanted) continue;
-    const auto differs = std::ranges::mismatch(got, wanted);
-    const auto at = static_cast<std::size_t>(differs.in1 - got.begin());
-    first = fmt::format("rank {}, {} of {} bytes equal: first other at token {}, byte {}", rank, at, wanted.size(),
-                        at / pitch, at % pitch);
-  }
-  add(CheckKind::output, first.empty(), layer, first);
 }
 
 void ValidationMirror::judged(const MirroredLayer& layer, int rank, const ReferenceResult& reference,
@@ -268,10 +282,20 @@ void ValidationMirror::judged(const MirroredLayer& layer, int rank, const Refere
                                          .has_value();
   };
   const bool judged = judge(simulated_[at], simulated) && judge(outputs_[at], own);
-  const bool same = judged && std::ranges::equal(simulated.findings(), own.findings());
+  // Where sums are rounded in another order, garbage is another number, but the same tokens are wrong.
+  const bool by_element = can_.has(Capability::sum_order);
+  const auto alike = [by_element](const Finding& a, const Finding& b) {
+    return by_element ? a == b : a.token == b.token;
+  };
+  const std::vector<std::uint8_t>& doubts = in_doubt_[rank];
+  const auto is_in_doubt = [&doubts](const Finding& found) {
+    return found.token < std::ssize(doubts) && doubts[static_cast<std::size_t>(found.token)] != 0;
+  };
+  const bool same = judged && std::ranges::equal(simulated.findings(), own.findings(), alike) &&
+                    std::ranges::all_of(own.findings(), is_in_doubt);
   add(CheckKind::tokens, same, layer,
       same ? ""
-           : fmt::format("rank {}: {} tokens NaN and {} wrong, the simulator has {} and {}", rank,
+           : fmt::format("rank {}: {} tokens NaN and {} wrong, the simulator has {} and {}, or not in doubt", rank,
                          own.count_of(FindingKind::nan_output), own.count_of(FindingKind::wrong_output),
                          simulated.count_of(FindingKind::nan_output), simulated.count_of(FindingKind::wrong_output)));
   out_.nan_tokens += own.count_of(FindingKind::nan_output);
@@ -297,6 +321,7 @@ void ValidationMirror::check_guard(const MirroredLayer& layer) {
 }
 
 void ValidationMirror::check_refusal(const MirroredLayer& layer, RankMask ranks) {
+  if (lacks(Capability::refusals, CheckKind::refusal, layer)) return;
   const auto refusal = expected_refusal(layer, ranks);
   const auto device = make(layer, CheckKind::refusal, ranks, false);
   if (!refusal || device == nullptr) return;
@@ -320,6 +345,7 @@ void ValidationMirror::check_refusal(const MirroredLayer& layer, RankMask ranks)
 }
 
 void ValidationMirror::check_missing(const MirroredLayer& layer) {
+  if (lacks(Capability::bounded_waits, CheckKind::missing, layer)) return;
   const auto device = make(layer, CheckKind::missing, layer.outcome.taking_part, true);
   if (device == nullptr) return;
   const Inputs inputs(layer, layer.outcome.taking_part);

@@ -6,7 +6,8 @@
 #include "model/alltoall/routing.h"
 
 namespace a2asim {
-DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.configs.size()) {
+DispatchWrites::DispatchWrites(const MirroredLayer& layer, const std::vector<std::vector<std::int32_t>>& slots)
+    : by_slice_(layer.configs.size()) {
   const int ranks = static_cast<int>(layer.configs.size());
   for (const int writer : layer.outcome.taking_part) {
     const AllToAllConfig& config = layer.configs[static_cast<std::size_t>(writer)];
@@ -20,13 +21,14 @@ DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.con
       for (int j = 0; j < config.top_k; ++j) {
         const int slice = targets[static_cast<std::size_t>(j)];
         if (slice < 0 || layer.masked.contains(slice)) continue;
-        const std::int64_t slot = next[static_cast<std::size_t>(slice)]++;
+        std::int64_t slot = next[static_cast<std::size_t>(slice)]++;
+        if (!slots.empty())
+          slot = slots[static_cast<std::size_t>(writer)][static_cast<std::size_t>(token * config.top_k + j)];
         for (std::size_t p = 0; p < input.payloads.size(); ++p) {
           const std::int64_t bytes = config.payload_bytes_per_token[p];
           by_slice_[static_cast<std::size_t>(slice)].push_back(
               {regions.row(static_cast<int>(p), writer, slot),
-               input.payloads[p].subspan(static_cast<std::size_t>(token * bytes), static_cast<std::size_t>(bytes)),
-               writer});
+               input.payloads[p].subspan(static_cast<std::size_t>(token * bytes), static_cast<std::size_t>(bytes))});
           longest_ = std::max(longest_, bytes);
         }
       }
@@ -38,16 +40,16 @@ DispatchWrites::DispatchWrites(const MirroredLayer& layer) : by_slice_(layer.con
 bool DispatchWrites::may_be(int slice, std::int64_t at_bytes, std::byte value) const {
   const std::vector<Write>& writes = by_slice_[static_cast<std::size_t>(slice)];
   auto after = std::ranges::upper_bound(writes, at_bytes, {}, &Write::begin);
-  RankMask writers;
+  int rows = 0;
   bool has_value = false;
   while (after != writes.begin()) {
     const Write& write = *--after;
     if (write.begin + longest_ <= at_bytes) break;
     if (write.begin + static_cast<std::int64_t>(write.bytes.size()) <= at_bytes) continue;
-    writers.add(write.writer);
+    ++rows;
     has_value = has_value || write.bytes[static_cast<std::size_t>(at_bytes - write.begin)] == value;
   }
-  return has_value && writers.count() > 1;
+  return has_value && rows > 1;
 }
 
 bool DispatchWrites::hits_tables(const MirroredLayer& layer) const {

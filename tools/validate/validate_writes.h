@@ -12,10 +12,11 @@ namespace a2asim {
 
 class DispatchWrites {
  public:
-  // By model/alltoall/routing.h and model/alltoall/workspace.h alone; payload spans must outlive this.
-  explicit DispatchWrites(const MirroredLayer& layer);
+  // By model/alltoall/routing.h and model/alltoall/workspace.h alone; payload spans must outlive this. slots: by rank,
+  // [T, top_k]; empty: in token order.
+  DispatchWrites(const MirroredLayer& layer, const std::vector<std::vector<std::int32_t>>& slots);
 
-  // Several ranks wrote this byte of the slice, and one of them this value.
+  // Several rows were written to this byte of the slice, and one of them has this value.
   bool may_be(int slice, std::int64_t at_bytes, std::byte value) const;
   // A rank's rows lie over entries of another's top-k tables that combine will read: a peer with another cap did that.
   // Hardware takes its addresses from there.
@@ -25,7 +26,6 @@ class DispatchWrites {
   struct Write {
     std::int64_t begin = 0;
     std::span<const std::byte> bytes;
-    int writer = 0;
   };
   std::vector<std::vector<Write>> by_slice_;  // sorted by begin
   std::int64_t longest_ = 0;

@@ -1,5 +1,5 @@
-// The CUDA backend as the device of a validation, in one process or as one of several.
-#include "tools/validate/validate.h"
+// The CUDA backend as a device, in one process or as one of several.
+#include "tools/backends/backends.h"
 
 #ifdef A2ASIM_HAS_CUDA
 #include <fmt/format.h>
