@@ -21,17 +21,24 @@ constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
 
 constexpr std::array kTopKUpTo8{1, 2, 4, 8};
 constexpr std::array kTopKUpTo22{1, 2, 4, 6, 8, 10, 16, 22};
-constexpr std::array kTopKFrom17{1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 22};
+constexpr std::array kTopKFrom16{1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 22};
 
 using V = FlashInferVersion;
-constexpr std::array<FlashInferLimits, 6> kVersions{{
+constexpr std::array<FlashInferLimits, 13> kVersions{{
     // version, tag, max_top_k, max_payloads, max_ranks, metainfo fields, divisible, checks ranks, supported top_k
     {V::v0_6_1, "v0.6.1", 8, 8, 64, 9, true, false, kTopKUpTo8},
+    {V::v0_6_6, "v0.6.6", 8, 8, 64, 9, true, false, kTopKUpTo8},
+    {V::v0_6_7, "v0.6.7", 8, 8, 64, 9, true, false, kTopKUpTo8},
     {V::v0_6_8_post1, "v0.6.8.post1", 22, 4, 64, 9, true, false, kTopKUpTo22},
     {V::v0_6_11_post1, "v0.6.11.post1", 22, 4, 64, 9, true, false, kTopKUpTo22},
+    {V::v0_6_11_post2, "v0.6.11.post2", 22, 4, 64, 9, true, false, kTopKUpTo22},
     {V::v0_6_12, "v0.6.12", 22, 4, 64, 9, true, false, kTopKUpTo22},
-    {V::v0_6_17, "v0.6.17", 22, 6, 64, 10, false, true, kTopKFrom17},
-    {V::v0_6_18, "v0.6.18", 22, 6, 64, 10, false, true, kTopKFrom17},  // not read: nothing is known to differ
+    {V::v0_6_13, "v0.6.13", 22, 4, 64, 9, true, false, kTopKUpTo22},
+    {V::v0_6_14, "v0.6.14", 22, 6, 64, 9, true, false, kTopKUpTo22},
+    {V::v0_6_15_post1, "v0.6.15.post1", 22, 6, 64, 9, true, false, kTopKUpTo22},
+    {V::v0_6_16_post3, "v0.6.16.post3", 22, 6, 64, 10, false, true, kTopKFrom16},
+    {V::v0_6_17, "v0.6.17", 22, 6, 64, 10, false, true, kTopKFrom16},
+    {V::v0_6_18, "v0.6.18", 22, 6, 64, 10, false, true, kTopKFrom16},  // not read: nothing is known to differ
 }};
 
 tl::unexpected<Error> check_failed(std::string_view condition, const std::string& why = "") {

@@ -19,8 +19,22 @@ namespace a2asim {
 
 // --- FlashInfer versions -------------------------------------------------------------------------------------------
 
-// The versions that the SGLang generations pin.
-enum class FlashInferVersion : std::uint8_t { v0_6_1, v0_6_8_post1, v0_6_11_post1, v0_6_12, v0_6_17, v0_6_18 };
+// The versions that engines pin, oldest first.
+enum class FlashInferVersion : std::uint8_t {
+  v0_6_1,
+  v0_6_6,
+  v0_6_7,
+  v0_6_8_post1,
+  v0_6_11_post1,
+  v0_6_11_post2,
+  v0_6_12,
+  v0_6_13,
+  v0_6_14,
+  v0_6_15_post1,
+  v0_6_16_post3,
+  v0_6_17,
+  v0_6_18,
+};
 
 struct FlashInferLimits {
   FlashInferVersion version;

@@ -151,8 +151,8 @@ TEST_CASE("capacity: FlashInfer's limits by version") {
   for (const FlashInferLimits& version : flashinfer_versions()) {
     CHECK(&limits(version.version) == &version);
     CHECK(find_flashinfer(version.tag) == &version);
-    CHECK(version.has_eplb_region() == (version.version >= FlashInferVersion::v0_6_17));
-    CHECK(version.divisible_experts == (version.version < FlashInferVersion::v0_6_17));
+    CHECK(version.has_eplb_region() == (version.version >= FlashInferVersion::v0_6_16_post3));
+    CHECK(version.divisible_experts == (version.version < FlashInferVersion::v0_6_16_post3));
   }
   CHECK(find_flashinfer("v0.6.2") == nullptr);
 

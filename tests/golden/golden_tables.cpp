@@ -41,6 +41,24 @@ json answer_trtllm_graph_world(Fields& in, const json& row);
 json answer_trtllm_graph_world_dynamic_draft(Fields& in, const json& row);
 json answer_trtllm_piecewise(Fields& in, const json& row);
 
+json answer_vllm_dp_padding_old(Fields& in, const json& row);
+json answer_vllm_dp_idle(Fields& in, const json& row);
+json answer_vllm_dp_coordinate(Fields& in, const json& row);
+json answer_vllm_dp_step_v1(Fields& in, const json& row);
+json answer_vllm_dp_step_v2(Fields& in, const json& row);
+json answer_vllm_chunk_rounds(Fields& in, const json& row);
+json answer_vllm_fi_one_sided_size(Fields& in, const json& row);
+std::optional<std::string> mismatch_vllm_fi_one_sided_size(const json& ours, const json& row);
+json answer_vllm_fi_one_sided_runtime(Fields& in, const json& row);
+json answer_vllm_deepep_ll_hint(Fields& in, const json& row);
+json answer_vllm_deepep_kwargs(Fields& in, const json& row);
+std::optional<std::string> mismatch_vllm_deepep_kwargs(const json& ours, const json& row);
+json answer_vllm_server_args(Fields& in, const json& row);
+std::optional<std::string> mismatch_vllm_server_args(const json& ours, const json& row);
+json answer_vllm_parallel_config(Fields& in, const json& row);
+json answer_vllm_topology(Fields& in, const json& row);
+std::optional<std::string> mismatch_vllm_start(const json& ours, const json& row);
+
 static const std::vector<Table> kTables = {
     // {"NAME", answer_NAME},                 ours must equal the row
     // {"NAME", answer_NAME, mismatch_NAME},  NAME.cpp says what counts as equal (see Table::mismatch)
@@ -73,6 +91,19 @@ static const std::vector<Table> kTables = {
     {"trtllm_graph_world", answer_trtllm_graph_world},
     {"trtllm_graph_world_dynamic_draft", answer_trtllm_graph_world_dynamic_draft},
     {"trtllm_piecewise", answer_trtllm_piecewise},
+    {"vllm_dp_padding_old", answer_vllm_dp_padding_old},
+    {"vllm_dp_idle", answer_vllm_dp_idle},
+    {"vllm_dp_coordinate", answer_vllm_dp_coordinate},
+    {"vllm_dp_step_v1", answer_vllm_dp_step_v1},
+    {"vllm_dp_step_v2", answer_vllm_dp_step_v2},
+    {"vllm_chunk_rounds", answer_vllm_chunk_rounds},
+    {"vllm_fi_one_sided_size", answer_vllm_fi_one_sided_size, mismatch_vllm_fi_one_sided_size},
+    {"vllm_fi_one_sided_runtime", answer_vllm_fi_one_sided_runtime},
+    {"vllm_deepep_ll_hint", answer_vllm_deepep_ll_hint},
+    {"vllm_deepep_kwargs", answer_vllm_deepep_kwargs, mismatch_vllm_deepep_kwargs},
+    {"vllm_server_args", answer_vllm_server_args, mismatch_vllm_server_args},
+    {"vllm_parallel_config", answer_vllm_parallel_config, mismatch_vllm_start},
+    {"vllm_topology", answer_vllm_topology},
 };
 
 const Table* find_table(std::string_view name) {
