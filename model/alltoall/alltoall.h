@@ -41,6 +41,8 @@ struct AllToAllConfig {
   DataType combine_type = DataType::bfloat16;  // type of the experts' output and of combine's result
   std::int64_t hidden_size = 1;                // elements per row of the combine payload
   int max_top_k = kMaxTopKWorkspace;           // FlashInfer's kMaxTopK: the pitch reserved in the workspace
+  std::int64_t payload_alignment = 1;          // see WorkspaceLayout
+  bool skips_invalid_ids = false;              // ids of no expert go nowhere, instead of where their division says
   // Bit r: rank r takes part. Tokens to other ranks are dropped, their flags neither written nor awaited. A rank whose
   // own bit is clear (a dead one) takes no part: its input is ignored, its output is empty.
   std::uint64_t active_rank_mask = ~std::uint64_t{0};
@@ -52,7 +54,11 @@ struct AllToAllConfig {
     return sum;
   }
   std::int64_t combine_bytes_per_token() const { return hidden_size * element_bytes(combine_type); }
-  WorkspaceLayout layout() const { return make_workspace_layout(ep_size, max_num_tokens, max_top_k); }
+  WorkspaceLayout layout() const {
+    WorkspaceLayout at = make_workspace_layout(ep_size, max_num_tokens, max_top_k);
+    at.payload_alignment = payload_alignment;
+    return at;
+  }
   // By this rank's own R.
   RegionView regions(std::int64_t runtime_max_tokens_per_rank) const {
     A2ASIM_INVARIANT(payload_bytes_per_token.size() <= kMostPayloads, "a configuration was validated");
@@ -60,6 +66,7 @@ struct AllToAllConfig {
             static_cast<int>(payload_bytes_per_token.size()), combine_bytes_per_token()};
   }
   std::int64_t workspace_bytes() const {
+    if (payload_alignment > 1) return pad128(regions(max_num_tokens).end());
     return workspace_bytes_per_rank(layout(), ep_size, max_num_tokens, dispatch_bytes_per_token(),
                                     combine_bytes_per_token());
   }

@@ -6,8 +6,9 @@
 // flashinfer/comm/trtllm_moe_alltoall.py (moe_a2a_get_workspace_size_per_rank).
 //
 // Shapes: a payload's receive region is [ep_size, R, bytes_per_token], R = runtime_max_tokens_per_rank; the row of
-// (source rank, slot) is source * R + slot. Payload regions follow each other without padding; the combine region
-// starts at the next multiple of 128. All sizes and offsets are bytes from the start of the slice.
+// (source rank, slot) is source * R + slot. Payload regions follow each other without padding (TensorRT-LLM's own
+// kernels: each at a multiple of 128); the combine region starts at the next multiple of 128. All sizes and offsets are
+// bytes from the start of the slice.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,7 @@ struct WorkspaceLayout {
   std::int64_t topk_send_indices = 0;    // int32, likewise
   std::int64_t eplb_gathered_stats = 0;  // int32 [ep_size, eplb_stats_num_experts]; from FlashInfer v0.6.16
   std::int64_t payload_data = 0;         // first receive region; also FlashInfer's aux_data_size
+  std::int64_t payload_alignment = 1;    // of each receive region's begin
 };
 
 // max_top_k: kMaxTopK of the FlashInfer version (8 in v0.6.1, 22 later), not the model's top_k.
@@ -103,7 +105,7 @@ class RegionView {
     begin_[0] = layout.payload_data;
     for (int p = 0; p < num_payloads; ++p) {
       bytes_[p] = payload_bytes[p];
-      begin_[p + 1] = row_offset(begin_[p], rows_, bytes_[p]);
+      begin_[p + 1] = align_up(row_offset(begin_[p], rows_, bytes_[p]), layout.payload_alignment);
     }
     combine_begin_ = pad128(begin_[num_payloads]);
   }

@@ -128,7 +128,8 @@ MendSetting raise_cap_variable(const Deployment& deployment, std::int64_t needed
   MendSetting setting;
   setting.name = cap.name;
   setting.values = {(needed_tokens + cap.per_unit - 1) / cap.per_unit};
-  setting.now = fmt::format("the cap is {} now{}", cap.tokens, cap.per_unit > 1 ? ", the variable times ep_size" : "");
+  setting.now =
+      fmt::format("the cap is {} now{}{}", cap.tokens, cap.per_unit > 1 ? ", " : "", cap.per_unit > 1 ? cap.how : "");
   setting.raises = true;
   return setting;
 }

@@ -79,7 +79,7 @@ void check_flashinfer(const Deployment& deployment, CheckReport& report) {
     if (!deployment.model)
       report.findings.push_back(
           make_note(FindingKind::model_unknown, Phase::start,
-                    "the model's shape is not known: workspace bytes and FlashInfer's limits on top_k and experts are "
+                    "the model's shape is not known: workspace bytes and the kernels' limits on top_k and experts are "
                     "not checked",
                     "give --model NAME, --model-config FILE, or --num-experts, --top-k and --hidden-size"));
   }
@@ -106,6 +106,14 @@ void offer_capacity_mends(const Deployment& deployment, CheckReport& report) {
   }
 }
 
+void add_no_all_to_all(const Deployment& deployment, CheckReport& report) {
+  const std::string own = checked_engine(deployment).without_all_to_all();
+  report.findings.push_back(
+      make_note(FindingKind::no_all_to_all, Phase::start,
+                fmt::format("{}: no all-to-all geometry of this kind is in use",
+                            own.empty() ? fmt::format("--moe-a2a-backend {}", report.backend) : own)));
+}
+
 }  // namespace
 
 bool has(const CheckReport& report, FindingKind kind, Severity least) {
@@ -123,16 +131,15 @@ CheckReport judge_deployment(const Deployment& deployment) {
   report.backend = deployment.backend;
   report.topology = deployment.topology;
   const CheckedEngine& engine = checked_engine(deployment);
-  bool in_scope = deployment.uses_flashinfer;
-  if (deployment.uses_flashinfer) {
+  bool in_scope = deployment.uses_flashinfer || engine.has_sizes();
+  if (deployment.uses_flashinfer || engine.decides_each_step()) {
     check_flashinfer(deployment, report);
+    if (!in_scope && !has(report, FindingKind::geometry_disagreement)) add_no_all_to_all(deployment, report);
   } else if (engine.check_constant_geometry(deployment, report)) {
     in_scope = true;
   } else {
     for (const Rejection& rejection : deployment.rejections) report.findings.push_back(explain_rejection(rejection));
-    report.findings.push_back(
-        make_note(FindingKind::no_all_to_all, Phase::start,
-                  fmt::format("--moe-a2a-backend {}: no all-to-all geometry of this kind is in use", report.backend)));
+    add_no_all_to_all(deployment, report);
   }
   in_scope |= engine.check_draft_geometry(deployment, report);
   for (const Note& note : deployment.notes)

@@ -142,13 +142,41 @@ CheckWitness to_witness(const TroubledBatch& batch) {
   return witness;
 }
 
+// Ranks left for a collective with a size for each rank, and expect different ones.
+CheckFinding explain_gather(const Deployment& deployment, const TroubledBatch& batch) {
+  const auto sizes = [](const TroubledBatch::Gather& gather) {
+    std::vector<std::string> words;
+    for (const std::int64_t size : gather.sizes) words.push_back(std::to_string(size));
+    return fold_ranks(words);
+  };
+  const TroubledBatch::Gather &first = batch.gathers.front(), &other = batch.gathers.back();
+  CheckFinding finding;
+  finding.kind = FindingKind::geometry_disagreement;
+  finding.severity = Severity::error;
+  finding.phase = batch.phase;
+  finding.message = fmt::format(
+      "ranks call one all-gather with different sizes, from {} {}: rank {} expects {} rows of the "
+      "ranks, rank {} expects {}",
+      unit(batch.phase), counts_text(batch), first.rank, sizes(first), other.rank, sizes(other));
+  finding.consequence = on_hardware(finding.kind, Situation::gather);
+  finding.chain = checked_engine(deployment).knowledge();
+  finding.fix = checked_engine(deployment).fix_disagreement(false);
+  finding.witness = to_witness(batch);
+  return finding;
+}
+
 CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBatch& batch) {
+  if (!batch.gathers.empty()) return explain_gather(deployment, batch);
   CheckFinding finding;
   finding.kind = FindingKind::geometry_disagreement;
   finding.severity = Severity::error;
   finding.phase = batch.phase;
   finding.message = fmt::format("ranks derive different runtime_max_tokens_per_rank {} from {} {}", r_text(batch),
                                 unit(batch.phase), counts_text(batch));
+  const auto left = std::ranges::count_if(batch.decisions, leaves);
+  if (left > 0 && left < std::ssize(batch.decisions))
+    finding.message = fmt::format("{} of {} ranks gather, the others send by the all-to-all, from {} {}", left,
+                                  batch.decisions.size(), unit(batch.phase), counts_text(batch));
   const bool raises = std::any_of(batch.decisions.begin(), batch.decisions.end(),
                                   [](const RankDecision& d) { return d.raised && !d.exceeds_cap; });
   finding.consequence = on_hardware(finding.kind, raises              ? Situation::some_ranks_raise

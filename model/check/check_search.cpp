@@ -209,7 +209,8 @@ class Search {
 
   void judge(const std::vector<RankBatch>& batches) {
     const std::span<const RankDecision> decisions = decider_->decide(batches);
-    const Judgement said = judged(decisions);
+    Judgement said = judged(decisions);
+    judge_gather(said, *decider_, decisions.size());
     SearchResult::Kind& kind = said.phase == Phase::prefill ? result_.prefill : result_.decode;
     ++kind.tried;
     PhaseOutcome& outcome = result_.at(said.phase);
@@ -218,6 +219,10 @@ class Search {
       kind.first_raises |= kind.tried == 1;
       keep(kind.raises, said.phase, batches, decisions);
       return;
+    }
+    if (said.gather_disagreeing_rank >= 0 && !outcome.disagrees) {
+      keep(outcome.disagrees, said.phase, batches, decisions);
+      keep_gathers(said, *decider_, decisions.size(), *outcome.disagrees);
     }
     if (said.no_all_to_all()) return;
     if (outcome.least_rows == 0) {
@@ -261,6 +266,13 @@ std::vector<BatchPattern> decode_patterns(const Deployment& deployment) {
 
 std::vector<BatchPattern> prefill_patterns(const Deployment& deployment) {
   return deployment.prefill_reachable ? Patterns(deployment).prefill() : std::vector<BatchPattern>{};
+}
+
+void keep_gathers(const Judgement& said, const Decider& decider, std::size_t ranks, TroubledBatch& batch) {
+  if (said.gather_disagreeing_rank < 0) return;
+  const auto every = static_cast<int>((ranks + RankMask::kMost - 1) / RankMask::kMost);
+  for (const int bit : {said.gathering.first(), said.gather_disagreeing_rank})
+    batch.gathers.push_back({bit * every, decider.gather_sizes(static_cast<std::size_t>(bit * every))});
 }
 
 SearchResult search_batches(const Deployment& deployment) { return Search(deployment).run(); }

@@ -8,6 +8,7 @@
 
 #include "model/step/deployment.h"
 #include "model/step/finding.h"
+#include "model/step/judgement.h"
 
 namespace a2asim {
 
@@ -17,6 +18,12 @@ struct TroubledBatch {
   std::vector<RankBatch> batches;
   std::vector<RankDecision> decisions;  // one a DP rank (its first expert-parallel rank)
   bool limits_are_explicit = true;      // every count is within a limit that the command states
+  // Where ranks in an all-gatherv expect different sizes: the first rank, the one that differs, and what they expect.
+  struct Gather {
+    std::int64_t rank = 0;
+    std::vector<std::int64_t> sizes;
+  };
+  std::vector<Gather> gathers = {};
 };
 
 // What was found in one phase.
@@ -53,6 +60,9 @@ struct SearchResult {
 };
 
 SearchResult search_batches(const Deployment& deployment);
+
+// What the ranks expect in the all-gather of the batch that `decider` decided last, of so many ranks.
+void keep_gathers(const Judgement& said, const Decider& decider, std::size_t ranks, TroubledBatch& batch);
 
 // Every count is within a limit that the command states; a single one is always.
 bool within_stated_limits(const Deployment& deployment, std::span<const RankBatch> batches);

@@ -31,6 +31,7 @@ struct CapVariable {
   std::string_view name;
   std::int64_t tokens = 0;
   std::int64_t per_unit = 1;  // tokens that one more of the variable gives
+  std::string_view how = "the variable times ep_size";  // said where that is more than one
 };
 
 // A limit that can be lowered, in steps: one token or request a rank, or one entry of a list.
@@ -67,6 +68,12 @@ class CheckedEngine {
   // A geometry that is a constant, of the target and of the model that drafts. True: there is one.
   virtual bool check_constant_geometry(const Deployment& deployment, CheckReport& report) const = 0;
   virtual bool check_draft_geometry(const Deployment& deployment, CheckReport& report) const = 0;
+
+  // --- lanes beside the fixed geometry: whether ranks decide in every step by which one they go, and with which sizes
+  virtual bool decides_each_step() const { return false; }
+  virtual bool has_sizes() const { return false; }  // and that lane is an all-to-all
+  // What there is instead of an all-to-all.
+  virtual std::string without_all_to_all() const { return {}; }
 };
 
 inline const CheckedEngine& checked_engine(const Deployment& deployment) {

@@ -26,6 +26,7 @@ enum class Situation : std::uint8_t {
   usage,
   first_forward,
   one_batch,
+  gather,
 };
 
 struct Consequence {
@@ -37,7 +38,7 @@ struct Consequence {
 struct FindingInfo {
   FindingKind kind = FindingKind::note;
   std::string_view what;
-  Consequence hardware[5] = {};
+  Consequence hardware[6] = {};
   std::string_view why;
   std::string_view fix;
   std::string_view example;          // a command, run in the source folder, whose output has the finding

@@ -97,8 +97,10 @@ const FlashInferLimits* find_flashinfer(std::string_view tag) {
 
 WorkspaceLayout make_workspace_layout(const FlashInferLimits& flashinfer, int ep_size, std::int64_t max_num_tokens,
                                       std::int64_t eplb_stats_num_experts) {
-  return make_workspace_layout(ep_size, max_num_tokens, flashinfer.max_top_k,
-                               flashinfer.has_eplb_region() ? eplb_stats_num_experts : 0);
+  WorkspaceLayout at = make_workspace_layout(ep_size, max_num_tokens, flashinfer.max_top_k,
+                                             flashinfer.has_eplb_region() ? eplb_stats_num_experts : 0);
+  at.payload_alignment = flashinfer.payload_alignment;
+  return at;
 }
 
 std::int64_t int_env_or(std::optional<std::string_view> text, std::int64_t default_value) {

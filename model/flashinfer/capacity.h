@@ -48,6 +48,9 @@ struct FlashInferLimits {
                                // sees it
   std::span<const int> supported_top_k;  // what the launchers are compiled for, ascending
 
+  std::int64_t payload_alignment = 1;  // see WorkspaceLayout
+  bool skips_invalid_ids = false;      // ids of no expert go nowhere
+
   bool has_eplb_region() const { return num_metainfo_fields == 10; }
 };
 

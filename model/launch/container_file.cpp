@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "model/launch/config_words.h"
 #include "model/launch/file_kinds.h"
 #include "model/launch/launch_file.h"
 #include "model/launch/launch_text.h"
@@ -76,24 +77,6 @@ std::string filled(std::string text, const Settings& settings, const Environment
   return out + text;
 }
 
-// A map of options as words: true is the bare flag, false and null are left out, a list gives several values.
-std::vector<std::string> words_of_options(const YAML::Node& options) {
-  std::vector<std::string> words;
-  for (const auto& option : options) {
-    if (!option.first.IsScalar()) continue;
-    const YAML::Node& value = option.second;
-    if (value.IsNull() || (value.IsScalar() && value.Scalar() == "false")) continue;
-    std::string flag = option.first.Scalar();
-    std::ranges::replace(flag, '_', '-');
-    words.push_back("--" + flag);
-    if (value.IsScalar() && value.Scalar() != "true") words.push_back(value.Scalar());
-    if (value.IsSequence())
-      for (const YAML::Node& item : value)
-        if (item.IsScalar()) words.push_back(item.Scalar());
-  }
-  return words;
-}
-
 class Containers {
  public:
   explicit Containers(const Environment& given) : given_(given) {}
@@ -120,6 +103,23 @@ class Containers {
     Settings& data = config_maps_[document["metadata"] ? scalar_of(document["metadata"], "name") : ""];
     for (const auto& item : document["data"])
       if (item.first.IsScalar() && item.second.IsScalar()) data[item.first.Scalar()] = item.second.Scalar();
+  }
+
+  // resources: {gpu_type: gb200}, as srt-slurm keeps it.
+  void keep_gpu(const YAML::Node& document) {
+    if (document.IsMap() && document["resources"]) gpu_ = scalar_of(document["resources"], "gpu_type");
+  }
+
+  // A document that is a file of options itself.
+  void add_config(const YAML::Node& document) {
+    if (!pieces_.empty() || !document.IsMap()) return;
+    for (const LaunchSyntax* syntax : launch_syntaxes()) {
+      if (syntax->config_key.empty() || !document[std::string(syntax->config_key)]) continue;
+      LaunchPiece piece{std::string(syntax->front_ends.front().command), "", 1, false, {}};
+      for (const std::string& word : nested_words(document)) piece.text += ' ' + as_word(word);
+      piece.text += '\n';
+      pieces_.push_back(std::move(piece));
+    }
   }
 
   std::vector<LaunchPiece> pieces() && { return std::move(pieces_); }
@@ -171,6 +171,8 @@ class Containers {
 
   void add(const YAML::Node& container, const std::string& name) {
     LaunchPiece piece{"", name, 0, false, {}};
+    piece.image = scalar_of(container, "image");
+    piece.gpu = gpu_;
     Settings settings;
     std::string words;
     for (const char* key : {"envFrom", "environment", "env"})
@@ -181,7 +183,7 @@ class Containers {
       if (piece.line == 0) piece.line = static_cast<std::size_t>(container[key].Mark().line) + 1;
     }
     if (words.empty()) return;
-    piece.text = text_of(settings) + filled(words, settings, given_) + '\n';
+    piece.text = files() + text_of(settings) + filled(words, settings, given_) + '\n';
     pieces_.push_back(std::move(piece));
   }
 
@@ -196,14 +198,31 @@ class Containers {
       const YAML::Node environment = backend[piece.name + "_environment"];
       if (environment) read_settings(environment, settings, piece);
       piece.text = text_of(settings) + std::string(syntax.front_ends.front().command);
-      for (const std::string& word : words_of_options(role.second)) piece.text += ' ' + as_word(word);
+      piece.gpu = gpu_;
+      if (syntax.config_is_nested && (piece.name == "prefill" || piece.name == "decode"))
+        piece.text += " --disaggregation_mode=" + piece.name;
+      for (const std::string& word :
+           syntax.config_is_nested ? nested_words(role.second) : words_of_options(role.second))
+        piece.text += ' ' + as_word(word);
       piece.text += '\n';
       pieces_.push_back(std::move(piece));
     }
   }
 
+  // ConfigMaps are mounted: their YAML files, as a shell would write them.
+  std::string files() const {
+    constexpr std::string_view kEnd = "END_OF_CONFIG_MAP";
+    std::string text;
+    for (const auto& [name, data] : config_maps_)
+      for (const auto& [file, content] : data)
+        if ((file.ends_with(".yaml") || file.ends_with(".yml")) && content.find(kEnd) == std::string::npos)
+          text += fmt::format("cat > {} <<'{}'\n{}\n{}\n", shell_quote(file), kEnd, content, kEnd);
+    return text;
+  }
+
   const Environment& given_;
   std::map<std::string, Settings> config_maps_;
+  std::string gpu_;  // of the whole file
   std::vector<LaunchPiece> pieces_;
   int nodes_ = 0;
   bool is_too_large_ = false;
@@ -250,8 +269,10 @@ std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Enviro
         return out;
       }
       containers.keep_config_map(document);
+      containers.keep_gpu(document);
     }
     for (const YAML::Node& document : documents) containers.walk(document, "");
+    for (const YAML::Node& document : documents) containers.add_config(document);
   } catch (const YAML::Exception& broken) {
     if (!is_yaml) return std::nullopt;  // shell text that holds such a word
     out.error = Error{ErrorKind::bad_input, fmt::format("line {} is no YAML: {}", broken.mark.line + 1, broken.msg)};
@@ -262,16 +283,6 @@ std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Enviro
   out.pieces = std::move(containers).pieces();
   if (out.pieces.empty() && !out.error && !is_yaml) return std::nullopt;
   return out;
-}
-
-Result<std::vector<std::string>> options_of_yaml(const std::string& text) {
-  try {
-    const YAML::Node options = YAML::Load(text);
-    if (options.IsMap()) return words_of_options(options);
-    return fail(ErrorKind::bad_input, "line 1: expected a map of options");
-  } catch (const YAML::Exception& broken) {
-    return fail(ErrorKind::bad_input, fmt::format("line {} is no YAML: {}", broken.mark.line + 1, broken.msg));
-  }
 }
 
 }  // namespace a2asim

@@ -17,6 +17,7 @@ struct LaunchPiece {
   std::size_t line = 1;             // of the file, where it begins
   bool is_script = true;            // its lines are the file's; else all servers begin at `line`
   std::vector<std::string> unread;  // see LaunchCommand::unread
+  std::string image = {}, gpu = {};
 };
 
 struct LaunchPieces {
@@ -26,6 +27,7 @@ struct LaunchPieces {
 
 // Nothing: the text is not of this kind.
 std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Environment& given);
+std::optional<LaunchPieces> pieces_of_python(std::string_view text);
 std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text);
 std::optional<LaunchPieces> pieces_of_markdown(std::string_view text);
 

@@ -4,6 +4,7 @@
 // docker run IMAGE, bash -c "..") and inside a script of several lines.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,12 @@ struct LaunchSyntax {
   std::span<const std::string_view> variable_prefixes;  // of its environment variables: "SGLANG_"
   std::string_view example_arguments;                   // behind the first front end, for messages
   std::string_view recipe_key = {};                     // under which srt-slurm keeps its options, by role
+  std::span<const std::string_view> config_options = {};  // name a YAML file of options
+  // Its maps are written as --moe_config.backend=X behind the command's own options, over which they win; else a flat
+  // map stands in front of them.
+  bool config_is_nested = false;
+  std::string_view config_key = {};     // a map with this key is such a file itself
+  std::string_view python_module = {};  // a Python file that imports it may start a server: LLM(..)
 };
 
 // Of all engines (model/engines/engines.cpp).
@@ -47,6 +54,11 @@ struct LaunchCommand {
   std::vector<Note> notes;              // how the text was read; no part of the command, so == ignores them
   // What may hold options and was not read, in words ("\"$@\" in line 3"). A verdict on such a command is none.
   std::vector<std::string> unread;
+  // --- around the command, no part of it either
+  std::string image;  // of the container that runs it: "nvcr.io/..:1.3.0rc21"
+  std::string gpu;    // its name, where a file gives it
+  // Variables that the launcher (mpirun -x, srun --export) hands to every rank; nothing: all of them.
+  std::optional<std::vector<std::string>> forwarded;
 
   friend bool operator==(const LaunchCommand& a, const LaunchCommand& b) {
     return a.env == b.env && a.front_end == b.front_end && a.argv == b.argv;

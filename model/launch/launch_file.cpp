@@ -28,6 +28,8 @@ Result<std::vector<LaunchedServer>> find_in_pieces(const LaunchPieces& found, co
       server.line = piece.is_script ? server.line + piece.line - 1 : piece.line;
       if (server.name.empty()) server.name = piece.name;
       std::ranges::copy(piece.unread, std::back_inserter(server.command.unread));
+      if (server.command.image.empty()) server.command.image = piece.image;
+      if (server.command.gpu.empty()) server.command.gpu = piece.gpu;
       servers.push_back(std::move(server));
     }
   }
@@ -39,6 +41,7 @@ Result<std::vector<LaunchedServer>> find_in_pieces(const LaunchPieces& found, co
 
 Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given) {
   if (auto error = check_launch_text(text)) return tl::unexpected<Error>(std::move(*error));
+  if (const auto found = pieces_of_python(text)) return find_in_pieces(*found, text, given, false);
   if (const auto found = pieces_of_markdown(text)) return find_in_pieces(*found, text, given, true);
   if (const auto found = pieces_of_dockerfile(text)) return find_in_pieces(*found, text, given, false);
   if (const auto found = pieces_of_yaml(text, given)) return find_in_pieces(*found, text, given, false);

@@ -17,9 +17,14 @@ namespace a2asim {
 // given: the surrounding environment, which fills variables of scripts and $(NAME) of containers.
 Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given = {});
 
-// {tensor-parallel-size: 4, enable-dp-attention: true, cuda-graph-bs: [1, 2]} as the words of a command. Errors:
-// bad_input, with the line.
-Result<std::vector<std::string>> options_of_yaml(const std::string& text);
+// A file that the command takes options from: words [at, at + words) of argv.
+struct ConfigUse {
+  std::size_t at = 0, words = 0;
+  std::string file;
+};
+std::optional<ConfigUse> find_config(const LaunchCommand& command);
+// Puts its options in the place of those words. Errors: bad_input, with the line.
+Result<void> merge_config(LaunchCommand& command, const ConfigUse& use, const std::string& text);
 
 // The first of them; where there are several, a note says so.
 Result<LaunchCommand> parse_launch_text(const std::string& text);

@@ -18,8 +18,9 @@ struct OtherEngine {
   std::string_view words, name;
 };
 constexpr OtherEngine kOtherEngines[] = {
-    {"vllm serve", "vLLM"},           {"vllm.entrypoints", "vLLM"},      {"dynamo.vllm", "vLLM"},
-    {"trtllm-serve", "TensorRT-LLM"}, {"trtllm-llmapi", "TensorRT-LLM"}, {"dynamo.trtllm", "TensorRT-LLM"},
+    {"vllm serve", "vLLM"},
+    {"vllm.entrypoints", "vLLM"},
+    {"dynamo.vllm", "vLLM"},
 };
 
 bool is_control(unsigned char byte) {

@@ -8,7 +8,9 @@
 
 #include "model/launch/front_end.h"
 #include "model/launch/launch_command.h"
+#include "model/launch/launch_file.h"
 #include "model/launch/launch_text.h"
+#include "model/launch/launcher.h"
 #include "model/launch/shell_run.h"
 
 namespace a2asim {
@@ -229,6 +231,11 @@ class Run {
         argv.push_back(word.text);
     }
     command.argv = server_arguments(*found.front_end, argv);
+    read_launcher(std::span(start.words).first(found.front), command);
+    for (auto config = find_config(command); config; config = find_config(command)) {
+      const auto file = files_.find(basename_of(config->file));
+      if (file == files_.end() || !merge_config(command, *config, file->second)) break;
+    }
     servers_.push_back(std::move(server));
   }
 

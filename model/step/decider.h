@@ -33,6 +33,8 @@ class Decider {
   virtual std::optional<std::span<const std::int64_t>> dp_global(std::size_t ep_rank) const = 0;
   // Of an EP rank that leaves the all-to-all for an all-gatherv: the rows that it expects of every rank.
   virtual std::vector<std::int64_t> gather_sizes(std::size_t ep_rank) const = 0;
+  // Ranks with equal lists expect equal sizes.
+  virtual bool gathers_by_list() const { return true; }
 };
 
 }  // namespace a2asim

@@ -58,6 +58,13 @@ struct PlannedServer {
   bool own_count_only = false;  // with the options under which a rank knows its own count only
 };
 
+// One value of a setting that exploring walks: options behind the planned command, and variables ("A=1 B=2").
+struct ExploreValue {
+  std::string_view words = {}, env = {};
+  std::string_view extra = {};  // the class of configurations that it makes: "speculative", "small_cap", "lane"
+};
+using ExploreSetting = std::span<const ExploreValue>;  // the first value is the plain one
+
 // What stands beside a command.
 struct DeployOptions {
   VersionMatch version;
@@ -65,6 +72,8 @@ struct DeployOptions {
   std::optional<ModelShape> model;                // without it, what depends on bytes and experts stays open
   bool guesses_model = false;                     // without `model`: by the model's name in the command
   std::optional<std::string> model_quantization;  // by the model's config.json; else guessed from its name
+  std::optional<std::int64_t> nvlink_domain;      // GPUs that share NVLink; else by the GPU's name
+  std::string gpu_name = {};                      // "H200"; empty: not known
   std::optional<double> gpu_memory_gib;           // settles the defaults that are taken from the device
   SizingRule rule;                                // a rule of the user's own in place of the version's; may be empty
 };
@@ -93,6 +102,7 @@ struct Engine {
   std::string_view cap_variable;                                  // sets the cap of the FlashInfer all-to-all
   std::string (*plan_command)(const Version& version, const PlannedServer& server);
   bool (*dispatches)(const Version& version, DispatchType type);  // whether its servers can send rows of this type
+  std::span<const ExploreSetting> explore_settings = {};        // empty: exploring walks the fields of a layout
   std::string_view skip_exchange;                                 // "1" in it: ranks do not exchange their counts
   std::string_view log_lines;                                     // what its log must show for from-log to read it
   std::string_view log_numbering;                                 // the setting that numbers the steps in its log

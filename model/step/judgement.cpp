@@ -79,6 +79,20 @@ void Judgement::gather_differs_at(int rank) {
   verdict = Verdict::disagrees;
 }
 
+// NCCL does not compare them either: whoever expects more rows than are sent waits for ever, the others misplace them.
+void judge_gather(Judgement& said, const Decider& decider, std::size_t ranks) {
+  if (said.gathering.empty()) return;
+  const std::size_t every = (ranks + RankMask::kMost - 1) / RankMask::kMost;
+  const std::size_t first = static_cast<std::size_t>(said.gathering.first()) * every;
+  for (const int bit : said.gathering) {
+    const std::size_t rank = static_cast<std::size_t>(bit) * every;
+    const auto list = decider.dp_global(rank), other = decider.dp_global(first);
+    const bool same_list = decider.gathers_by_list() && list && other && std::ranges::equal(*list, *other);
+    if (rank == first || same_list || decider.gather_sizes(rank) == decider.gather_sizes(first)) continue;
+    return said.gather_differs_at(bit);
+  }
+}
+
 Judgement judge(const DecidedStep& step) {
   const std::size_t every = (step.decisions.size() + RankMask::kMost - 1) / RankMask::kMost;
   A2ASIM_INVARIANT(step.slices.empty() || (every <= 1 && step.slices.size() == step.decisions.size()),

@@ -16,6 +16,7 @@
 
 #include "model/alltoall/geometry.h"
 #include "model/base/rank_mask.h"
+#include "model/step/decider.h"
 #include "model/step/deployment.h"
 #include "model/step/finding.h"
 #include "model/step/rank_decision.h"
@@ -61,6 +62,8 @@ struct Judgement {
 };
 
 Judgement judge(const DecidedStep& step);
+// Whether those in the all-gatherv of the step that `decider` decided last, of so many ranks, expect the same sizes.
+void judge_gather(Judgement& said, const Decider& decider, std::size_t ranks);
 
 // Rows that the rank gives to dispatch, the dummy token included.
 constexpr std::int64_t sent_rows(const RankDecision& decision) {

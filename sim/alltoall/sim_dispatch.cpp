@@ -156,9 +156,11 @@ void SimAllToAll::release_records() {
 }
 
 // FlashInfer's division truncates towards zero, so slightly negative ids land on rank 0; others leave the tables.
+// TensorRT-LLM's newer kernels skip them all.
 int SimAllToAll::route_stray_id(int rank, std::int64_t token, std::int32_t id) {
   const AllToAllConfig& config = rank_at(rank).config;
   A2ASIM_INVARIANT(id < 0 || id >= config.num_experts, "a stray id is nobody's");
+  if (config.skips_invalid_ids) return -1;
   const int target = id < 0 ? target_rank(id, config.num_experts, ep_size_) : -1;
   const bool lands = target == 0;
   Finding found = finding(FindingKind::expert_id_out_of_range, lands ? Severity::warning : Severity::error,

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/base/check_invariant.h"
+#include "model/check/checked_engine.h"
 #include "sim/cluster/cluster_mirror.h"
 #include "sim/alltoall/judge.h"
 
@@ -44,7 +45,8 @@ Cluster::Cluster(const Deployment& deployment, ClusterOptions options)
       log_(options_.findings_per_kind) {}
 
 Result<std::unique_ptr<Cluster>> Cluster::plan(const Deployment& deployment, ClusterOptions options) {
-  if (!deployment.uses_flashinfer) return unusable("cluster: no fixed-geometry all-to-all is in use");
+  if (!deployment.uses_flashinfer && !checked_engine(deployment).decides_each_step())
+    return unusable("cluster: no fixed-geometry all-to-all is in use");
   if (!deployment.model)
     return unusable("cluster: the model's shape is not known; give experts, top_k and hidden_size");
   if (deployment.topology.tp_size > kMaxRanks)
@@ -84,6 +86,8 @@ Result<void> Cluster::make_configs() {
   config.combine_type = options_.dtype;
   config.hidden_size = model.hidden_size;
   config.max_top_k = static_cast<int>(max_top_k_);
+  config.payload_alignment = deployment_.flashinfer->payload_alignment;
+  config.skips_invalid_ids = deployment_.flashinfer->skips_invalid_ids;
   config.payload_bytes_per_token = {config.combine_bytes_per_token(), 4 * model.top_k, 4 * model.top_k};
   configs_.assign(static_cast<std::size_t>(ep_size_), config);
   for (const Fault& fault : options_.construction_faults) {
@@ -108,11 +112,10 @@ Result<void> Cluster::make_geometry() {
   A2ASIM_INVARIANT(std::ssize(configs_) == ep_size_ && geometry_.empty(), "every rank has a configuration");
   std::int64_t memory_bytes = 0, largest_cap = 0;
   for (const AllToAllConfig& config : configs_) {
-    const std::int64_t cap = std::max<std::int64_t>(config.max_num_tokens, 0);
-    const WorkspaceLayout at = make_workspace_layout(ep_size_, cap, config.max_top_k);
-    const std::int64_t slice_bytes = workspace_bytes_per_rank(at, ep_size_, cap, config.dispatch_bytes_per_token(),
-                                                              config.combine_bytes_per_token());
-    geometry_.push_back({0, 0, config.max_num_tokens, at.payload_data, config.dispatch_bytes_per_token(),
+    AllToAllConfig own = config;
+    const std::int64_t cap = own.max_num_tokens = std::max<std::int64_t>(config.max_num_tokens, 0);
+    const std::int64_t slice_bytes = own.workspace_bytes();
+    geometry_.push_back({0, 0, config.max_num_tokens, own.layout().payload_data, config.dispatch_bytes_per_token(),
                          config.combine_bytes_per_token(), slice_bytes});
     memory_bytes += slice_bytes;
     largest_cap = std::max(largest_cap, cap);
@@ -169,17 +172,6 @@ std::span<const std::uint8_t> Cluster::tainted(int rank) const {
   return alltoall_ ? alltoall_->tainted(rank) : std::span<const std::uint8_t>{};
 }
 
-// NCCL does not compare them either: whoever expects more rows than are sent waits for ever, the others misplace them.
-void Cluster::judge_gather(Judgement& said) const {
-  for (const int r : said.gathering) {
-    const int first = said.gathering.first();
-    const auto list = dp_global(static_cast<std::size_t>(r)), other = dp_global(static_cast<std::size_t>(first));
-    if (r == first || (list && other && std::ranges::equal(*list, *other))) continue;
-    if (gather_sizes(r) == gather_sizes(first)) continue;
-    return said.gather_differs_at(r);
-  }
-}
-
 // The all-gatherv and reduce-scatterv of #35758: every row goes to every rank and back.
 void Cluster::count_gather(StepOutcome& outcome) const {
   for (const int r : outcome.gathering) {
@@ -204,7 +196,7 @@ Result<StepOutcome> Cluster::step(const StepInput& input) {
                              .max_top_k = max_top_k_,
                              .top_k = deployment_.model->top_k}),
                       step_++};
-  judge_gather(outcome);
+  judge_gather(outcome, *decider_, decisions_.size());
   log_.clear();
   outcome.traffic.rows_reserved = outcome.stopped ? 0 : outcome.geometry.reserved_rows * options_.layers;
   if (outcome.gathering == outcome.group && !outcome.stopped) count_gather(outcome);

@@ -110,7 +110,6 @@ class Cluster {
   Result<void> make_geometry();
   bool can_dispatch() const;
   Result<void> build();
-  void judge_gather(Judgement& said) const;
   void count_gather(StepOutcome& outcome) const;
   Result<void> run_layers(const StepInput& input, StepOutcome& outcome);
   Result<void> prepare(RankMask senders);

@@ -83,9 +83,9 @@ class StepFindings {
     A2ASIM_INVARIANT(outcome_.geometry.disagreeing_rank >= 0, "somebody disagrees");
     Finding found = make(FindingKind::geometry_disagreement, Severity::error, outcome_.geometry.disagreeing_rank);
     // Of the ranks whose sizes were compared: those that then refuse the call are among them.
-    found.peer = (outcome_.taking_part | outcome_.over_capacity | outcome_.geometry.refuses_dispatch |
-                  outcome_.table_overflow)
-                     .first();
+    found.peer =
+        (outcome_.taking_part | outcome_.over_capacity | outcome_.geometry.refuses_dispatch | outcome_.table_overflow)
+            .first();
     found.value = r_of(found.rank);
     found.limit = r_of(found.peer);
     if (outcome_.geometry.same_r) {
@@ -114,9 +114,27 @@ class StepFindings {
     found.limit = *differs.in2;
     found.subject = "source sizes of the all-gatherv";
     found.message = fmt::format(
-        "geometry_disagreement: ranks derive different sizes of the prefill all-gatherv: of rank {} rank {} expects {} "
+        "geometry_disagreement: ranks derive different sizes of the all-gatherv: of rank {} rank {} expects {} "
         "rows and rank {} {}; a rank that expects more than is sent waits for ever, the others misplace rows",
         differs.in1 - own.begin(), rank, found.value, first, found.limit);
+    findings_.push_back(std::move(found));
+    gather_deadlock(static_cast<std::size_t>(differs.in1 - own.begin()));
+  }
+
+  // The rows of one rank go to those who expect some; who does not expect any never comes to that part of the
+  // collective.
+  void gather_deadlock(std::size_t source) {
+    RankMask waiting, elsewhere;
+    for (const int rank : outcome_.gathering) {
+      const std::vector<std::int64_t> sizes = cluster_.gather_sizes(rank);
+      (source < sizes.size() && sizes[source] > 0 ? waiting : elsewhere).add(rank);
+    }
+    if (waiting.empty() || elsewhere.empty()) return;
+    Finding found = make(FindingKind::missing_rank, Severity::error, waiting.first());
+    found.peer = elsewhere.first();
+    found.root = FindingKind::geometry_disagreement;
+    found.message = fmt::format("missing_rank: {} wait{} for {} for ever: they expect no rows of rank {}",
+                                rank_words(waiting), waiting.count() == 1 ? "s" : "", rank_words(elsewhere), source);
     findings_.push_back(std::move(found));
   }
 
@@ -169,7 +187,7 @@ class StepFindings {
       return own.raised ? fmt::format("it raised {}: {}", name(own.raised->kind), own.raised->message)
                         : fmt::format("FlashInfer refused its call with runtime_max_tokens_per_rank {}", r_of(rank));
     }
-    if (outcome_.gathering.contains(rank)) return "it is in the all-gatherv of a prefill step";
+    if (outcome_.gathering.contains(rank)) return "it is in the all-gatherv";
     return outcome_.taking_part.contains(rank) ? "it is in the all-to-all" : "it has no work";
   }
 

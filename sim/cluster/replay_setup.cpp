@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/check/checked_engine.h"
 #include "model/step/judgement.h"
 
 namespace a2asim {
@@ -98,7 +99,7 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   const Topology& topology = out.deployment->topology;
   if (auto ok = check_ranks(scenario, file, topology.attn_dp_size, topology.tp_size); !ok)
     return tl::unexpected(ok.error());
-  if (!out.deployment->uses_flashinfer) {
+  if (!out.deployment->uses_flashinfer && !checked_engine(*out.deployment).decides_each_step()) {
     out.verdict = Verdict::out_of_scope;
     out.why = fmt::format("--moe-a2a-backend {}: no all-to-all whose size every rank derives", out.deployment->backend);
   } else if (topology.ep_size != topology.tp_size) {

@@ -86,6 +86,7 @@ std::string start_error(const Deployment& deployment) {
 }  // namespace
 
 ExploreOutcome outcome_of(const Judgement& said) {
+  if (said.gather_disagreeing_rank >= 0) return ExploreOutcome::disagrees;
   if (said.group.empty() || said.gathering == said.group) return ExploreOutcome::unused;
   if (said.verdict == Verdict::rejected) return ExploreOutcome::refused;
   // A clear error everywhere, but for R = 0 beside an R above the cap: FlashInfer's own check of unequal sizes.
@@ -118,6 +119,9 @@ ExploreWitness ConfigurationExplorer::witness_of(const ExploreConfiguration& con
   const std::size_t stride = decisions.size() / batches.size();
   TroubledBatch troubled{kExplorePhases[what.phase], {batches.begin(), batches.end()}, {}, true};
   for (std::size_t rank = 0; rank < batches.size(); ++rank) troubled.decisions.push_back(decisions[rank * stride]);
+  Judgement said = judge({.decisions = decisions, .max_num_tokens = deployment.max_num_tokens});
+  judge_gather(said, decider, decisions.size());
+  keep_gathers(said, decider, decisions.size(), troubled);
   ExploreWitness witness;
   witness.configuration = configuration.ordinal;
   witness.ranks = deployment.topology.tp_size;
@@ -175,7 +179,8 @@ void ConfigurationExplorer::explore(const ExploreConfiguration& configuration, s
   for (std::size_t ordinal = 0; ordinal < batches.size(); ++ordinal) {
     const std::span<const RankBatch> batch = batches.at(ordinal);
     const std::span<const RankDecision> decisions = decider->decide(batch);
-    const Judgement said = judge({.decisions = decisions, .max_num_tokens = deployment.max_num_tokens});
+    Judgement said = judge({.decisions = decisions, .max_num_tokens = deployment.max_num_tokens});
+    judge_gather(said, *decider, decisions.size());
     const std::size_t phase = index_of(said.phase);
     cases_.push_back({outcome_of(said), static_cast<std::uint8_t>(phase)});
     largest_[phase] = std::max(largest_[phase], said.largest_tokens_per_rank());

@@ -5,13 +5,15 @@
 #include <numeric>
 
 #include "model/base/check_invariant.h"
+#include "model/base/words.h"
 
 namespace a2asim {
 namespace {
 
 constexpr std::array<std::string_view, kExploreLayouts> kLayouts = {"one_rank", "tensor_parallel", "dp_attention",
                                                                     "attn_tp",  "collapsed",       "collapsed_attn_tp"};
-constexpr std::array<std::string_view, kExploreExtras> kExtras = {"", "speculative", "small_cap", "skip_all_gather"};
+constexpr std::array<std::string_view, kExploreExtras> kExtras = {"", "speculative", "small_cap", "skip_all_gather",
+                                                                  "lane"};
 
 struct Ranks {
   std::int64_t tp_size, dp_size;
@@ -80,6 +82,54 @@ bool matters(Setting::For where, const Config& config) {
   return true;
 }
 
+// Of an engine that has settings of its own: the planned command of each number of ranks with every combination.
+struct OwnSpace {
+  const Engine& engine;
+  const Version& version;
+  std::vector<std::pair<int, Config>> made;  // with how many settings changed
+
+  void walk(std::size_t at, int changed, std::size_t extra, const Config& config) {
+    A2ASIM_INVARIANT(at <= engine.explore_settings.size() && config.launch, "a walk ends at the last setting");
+    if (at == engine.explore_settings.size()) {
+      const ExploreLayout layout = *config.parallel.tp_size > 1 ? ExploreLayout::dp_attention : ExploreLayout::one_rank;
+      made.emplace_back(changed, config);
+      made.back().second.exploring_class = static_cast<std::size_t>(layout) * kExploreExtras + extra;
+      return;
+    }
+    const ExploreSetting& setting = engine.explore_settings[at];
+    for (std::size_t value = 0; value < setting.size(); ++value) {
+      Config next = config;
+      *next.launch += setting[value].words;
+      for (const std::string_view assignment : split_words(setting[value].env)) {
+        const std::size_t equals = assignment.find('=');
+        next.env[std::string(assignment.substr(0, equals))] = assignment.substr(equals + 1);
+      }
+      const auto own = static_cast<std::size_t>(std::ranges::find(kExtras, setting[value].extra) - kExtras.begin());
+      walk(at + 1, changed + (value > 0 ? 1 : 0), std::max(extra, own), next);
+    }
+  }
+};
+
+std::vector<Config> own_space(const Engine& engine, const Version& version) {
+  constexpr std::int64_t kTokens = 64;
+  std::vector<Config> space;
+  for (const Ranks& ranks : kRanks) {
+    if (ranks.dp_size != ranks.tp_size || (ranks.tp_size > 1 && !ranks.dp_attention)) continue;
+    Config config;
+    config.parallel.tp_size = config.parallel.dp_size = ranks.tp_size;
+    PlannedServer server;
+    server.ep_size = ranks.tp_size;
+    server.max_num_tokens = kTokens;
+    config.launch = engine.plan_command(version, server);
+    OwnSpace own{engine, version, {}};
+    own.walk(0, 0, 0, config);
+    std::ranges::stable_sort(own.made, {}, &std::pair<int, Config>::first);
+    for (auto& [changed, made] : own.made) space.push_back(std::move(made));
+  }
+  for (std::size_t at = 0; at < space.size(); ++at) space[at].ordinal = static_cast<std::int64_t>(at);
+  return space;
+}
+
 std::size_t class_of(const Config& config) {
   A2ASIM_INVARIANT(config.parallel.dp_size && config.parallel.tp_size, "a configuration has ranks");
   const Parallel& p = config.parallel;
@@ -145,6 +195,7 @@ std::string class_name(std::size_t exploring_class) {
 }
 
 std::vector<ExploreConfiguration> explore_space(const Version& version) {
+  if (!engine_of(version).explore_settings.empty()) return own_space(engine_of(version), version);
   const std::string_view runner = engine_of(version).alltoall_runner(version);
   std::vector<ExploreConfiguration> space;
   std::vector<Sized> sized;
@@ -176,7 +227,12 @@ Scenario explore_scenario(const Version& version, const ExploreConfiguration& co
   scenario.version = version.name;
   scenario.parallel = configuration.parallel;
   scenario.env = configuration.env;
-  scenario.launch = launch_text(scenario);
+  if (configuration.launch) {
+    scenario.parallel.reset();
+    scenario.launch = configuration.launch;
+  } else {
+    scenario.launch = launch_text(scenario);
+  }
   scenario.env = launch_env(scenario);
   scenario.parallel.reset();
   scenario.model = explore_model();
@@ -190,8 +246,15 @@ Result<std::unique_ptr<Deployment>> explore_deployment(const Version& version,
   scenario.env = configuration.env;
   scenario.engine = engine_of(version).name;
   LaunchCommand launch;
-  launch.front_end = &engine_of(version).syntax->front_ends.front();
-  launch.argv = to_argv(*scenario.parallel);
+  if (configuration.launch) {
+    Result<LaunchCommand> read = parse_launch_command(*configuration.launch);
+    if (!read) return tl::unexpected(read.error());
+    launch = std::move(*read);
+    scenario.parallel.reset();
+  } else {
+    launch.front_end = &engine_of(version).syntax->front_ends.front();
+    launch.argv = to_argv(*scenario.parallel);
+  }
   const ScenarioModel model = explore_model();
   DeployOptions options;
   options.version.version = &version;

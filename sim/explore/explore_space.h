@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,9 +22,9 @@ enum class ExploreLayout : std::uint8_t {
   collapsed,          // dp == tp, --moe-dense-tp-size 1 and --enable-dp-lm-head
   collapsed_attn_tp,  // likewise with dp < tp
 };
-enum class ExploreExtra : std::uint8_t { none, speculative, small_cap, skip_all_gather };
+enum class ExploreExtra : std::uint8_t { none, speculative, small_cap, skip_all_gather, lane };
 inline constexpr std::size_t kExploreLayouts = 6;
-inline constexpr std::size_t kExploreExtras = 4;
+inline constexpr std::size_t kExploreExtras = 5;
 inline constexpr std::size_t kExploreClasses = kExploreLayouts * kExploreExtras;
 std::string class_name(std::size_t exploring_class);  // "collapsed", "collapsed+speculative", ..
 
@@ -32,6 +33,7 @@ struct ExploreConfiguration {
   std::size_t exploring_class = 0;
   Parallel parallel;
   std::map<std::string, std::string> env;
+  std::optional<std::string> launch;  // of an engine with settings of its own; then `parallel` has the ranks only
 };
 
 // The same list for every generation but for the runner, which is the first that the generation allows. Ordered by

@@ -40,7 +40,7 @@ TEST_CASE("an engine is found by its name, and its versions know it") {
     }
     CHECK(engine->find_version("newest")->version == versions.back());
   }
-  CHECK(find_engine("vllm").error().message == "'vllm' is no engine known here; name one of sglang");
+  CHECK(find_engine("nosuch").error().message.starts_with("'nosuch' is no engine known here; name one of sglang, "));
 }
 
 TEST_CASE("deploy_command says what came of a command") {

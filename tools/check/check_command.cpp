@@ -28,7 +28,7 @@ constexpr double kMostGpuMemory_gib = 1 << 20;
 
 struct Options {
   VersionChoice version;
-  std::optional<std::string> engine, gpu_memory, file, rule_cmd, report;
+  std::optional<std::string> engine, gpu_memory, gpu, nvlink_domain, file, rule_cmd, report;
   ShapeOptions shape;
   std::vector<std::string> env;
   std::vector<std::string> stray;  // words without `--` in front
@@ -94,28 +94,22 @@ Result<void> require_all_read(const LaunchedServer& server) {
                               name_of(server), one_line(server.command.unread.front(), 100)));
 }
 
-// --config FILE beside the launch: its options stand in front of the command's own, as SGLang merges them.
+// Files of options beside the launch.
 Result<void> read_config(LaunchedServer& server, const CommandSource& source) {
-  std::vector<std::string>& argv = server.command.argv;
-  for (std::size_t i = 0; i < argv.size(); ++i) {
-    const bool joined = argv[i].starts_with("--config=");
-    if (!joined && (argv[i] != "--config" || i + 1 == argv.size())) continue;
-    const std::string file = joined ? argv[i].substr(9) : argv[i + 1];
+  constexpr int kMostFiles = 16;
+  for (int files = 0; const auto config = find_config(server.command); ++files) {
     const std::size_t slash = source.path.rfind('/');
-    const bool is_absolute = file.starts_with('/');
-    const std::string path = is_absolute || slash == std::string::npos ? file : source.path.substr(0, slash + 1) + file;
+    const bool is_absolute = config->file.starts_with('/');
+    const std::string path =
+        is_absolute || slash == std::string::npos ? config->file : source.path.substr(0, slash + 1) + config->file;
     const Result<std::string> text = read_text_file(path);
-    if (!text)
-      return unusable(
-          fmt::format("{} takes options from --config {}, which cannot be read here: put the file beside the "
-                      "launch, or give its options",
-                      name_of(server), one_line(file, 100)));
-    Result<std::vector<std::string>> options = options_of_yaml(*text);
-    if (!options) return unusable(fmt::format("--config {}: {}", one_line(file, 100), options.error().message));
-    const auto at = argv.begin() + static_cast<std::ptrdiff_t>(i);
-    argv.erase(at, at + (joined ? 1 : 2));
-    argv.insert(argv.begin(), options->begin(), options->end());
-    return {};
+    if (!text || files == kMostFiles)
+      return unusable(fmt::format(
+          "{} takes options from {}, which cannot be read here: put the file beside the launch, or give "
+          "its options",
+          name_of(server), one_line(fmt::format("{} {}", server.command.argv[config->at], config->file), 120)));
+    if (auto merged = merge_config(server.command, *config, *text); !merged)
+      return unusable(one_line(merged.error().message, 300));
   }
   return {};
 }
@@ -151,10 +145,17 @@ CheckFinding as_finding(FindingKind kind, const Note& read) {
 // Everything beside the command: version, environment, shape, memory. The rule is another process, see check().
 Result<DeployOptions> deploy_options(const Options& options, const Engine& engine) {
   DeployOptions out;
-  Result<VersionMatch> match = find_version(engine, options.version);
+  const bool is_named = options.version.engine == engine.name;  // else of another server of the text
+  Result<VersionMatch> match = find_version(engine, is_named ? options.version : VersionChoice{});
   if (!match) return tl::unexpected(match.error());
   out.version = std::move(*match);
   out.guesses_model = true;
+  if (options.gpu) out.gpu_name = *options.gpu;
+  if (options.nvlink_domain) {
+    const Result<std::int64_t> domain = parse_count("--nvlink-domain", *options.nvlink_domain, 1, 1 << 16);
+    if (!domain) return tl::unexpected(domain.error());
+    out.nvlink_domain = *domain;
+  }
   if (options.gpu_memory) {
     const Result<double> gib =
         parse_positive("--gpu-memory", *options.gpu_memory, "GiB of one GPU", kMostGpuMemory_gib);
@@ -179,7 +180,7 @@ void add_notes(const Options& options, const DeployOptions& how, const DeployedC
   if (deployed.guessed) {
     const ModelShape& shape = deployed.guessed->shape;
     add(note(FindingKind::model,
-             fmt::format("shape of {} taken from --model-path: {} experts, top_k {}, hidden_size {}",
+             fmt::format("shape of {} taken from the model's name: {} experts, top_k {}, hidden_size {}",
                          deployed.guessed->name, shape.num_experts, shape.top_k, shape.hidden_size)));
   }
   for (const Note& read : deployed.launch.notes) add(as_finding(FindingKind::launch_command, read));
@@ -197,25 +198,55 @@ std::string page_of(const CheckReport& report, const DeployedCommand& deployed, 
   return check_page(page);
 }
 
+// A version that is named must be that of some server's engine.
+Result<void> require_engines(const Options& options, const std::vector<LaunchedServer>& servers) {
+  const auto has = [&](std::string_view name) {
+    return std::ranges::any_of(servers,
+                               [&](const LaunchedServer& server) { return find_engine(server.command).name == name; });
+  };
+  const std::string_view title = find_engine(servers.front().command).title;
+  if (options.engine) {
+    if (const auto named = find_engine(*options.engine); !named) return unusable("--engine: " + named.error().message);
+    if (!has(*options.engine))
+      return unusable(fmt::format("--engine {}: the command starts a server of {}", *options.engine, title));
+  }
+  if (!options.version.text.empty() && !has(options.version.engine))
+    return unusable(fmt::format("--{} names a version of another engine: the command starts a server of {}",
+                                options.version.engine, title));
+  return {};
+}
+
+// Where no version is named: that of the container's image.
+void take_image(const Options& options, const LaunchedServer& server, const Engine& engine, DeployOptions& how) {
+  const std::string& image = server.command.image;
+  if (image.empty() || !options.version.text.empty()) return;
+  if (auto match = engine.find_version(image)) {
+    const std::string_view name = match->version == nullptr ? "newest" : match->version->name;
+    match->note = fmt::format("version {} by the image {}{}{}", name, one_line(image, 80),
+                              match->note.empty() ? "" : "; ", match->note);
+    how.version = std::move(*match);
+  }
+}
+
 struct Checked {
   std::vector<CheckedServer> servers;
   std::string page;
 };
 
 Result<Checked> check(const Options& options, ReadCommand read) {
-  const Result<const Engine*> engine =
-      options.engine ? find_engine(*options.engine) : Result<const Engine*>(&find_engine(read.servers.front().command));
-  if (!engine) return unusable("--engine: " + engine.error().message);
-  Result<DeployOptions> how = deploy_options(options, **engine);
-  if (!how) return tl::unexpected(how.error());
+  if (auto ok = require_engines(options, read.servers); !ok) return tl::unexpected(ok.error());
   const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd);
   if (!rule) return tl::unexpected(rule.error());
-  if (*rule) how->rule = (*rule)->rule();
   Checked out;
   for (LaunchedServer& server : read.servers) {
     if (auto ok = require_all_read(server); !ok) return tl::unexpected(ok.error());
     if (auto ok = read_config(server, read.source); !ok) return tl::unexpected(ok.error());
-    const Result<DeployedCommand> deployed = (*engine)->deploy(server.command, *how);
+    const Engine& engine = find_engine(server.command);
+    Result<DeployOptions> how = deploy_options(options, engine);
+    if (!how) return tl::unexpected(how.error());
+    take_image(options, server, engine, *how);
+    if (*rule) how->rule = (*rule)->rule();
+    const Result<DeployedCommand> deployed = engine.deploy(server.command, *how);
     if (!deployed)
       return read.servers.size() == 1 ? tl::unexpected(deployed.error())
                                       : unusable(fmt::format("{}: {}", name_of(server), deployed.error().message));
@@ -256,12 +287,15 @@ Result<int> run_check(const Options& options, const CommandLine& line, Io& io) {
 
 void add_options(CLI::App& command, Options& options) {
   add_version_options(command, options.version,
-                      "The version: PR, release or date (`a2asim generations`); default newest");
+                      "The version: PR, release or date (`a2asim generations`); default: the image's, or the newest");
   add_value(command, "--engine", options.engine, "NAME", "Whose server it is; default: the command says so");
   add_value(command, "--env", options.env, "NAME=VALUE", "Set an environment variable of the launch; may be repeated")
       ->allow_extra_args(false);
   add_shape_options(command, options.shape, "; default: guessed from --model-path");
   add_value(command, "--gpu-memory", options.gpu_memory, "GiB", "Memory of one GPU, which defaults follow");
+  add_value(command, "--gpu", options.gpu, "NAME", "The GPU, such as GB200 or H100");
+  add_value(command, "--nvlink-domain", options.nvlink_domain, "N",
+            "How many GPUs share NVLink; default: by the GPU's name, else 8");
   add_value(command, "--rule-cmd", options.rule_cmd, "\"PROGRAM ARGS\"", kRuleCommandAbout);
   add_value(command, "--file", options.file, "FILE", "Read the launch command from a file; - is standard input");
   add_value(command, "--report", options.report, "OUT.html",

@@ -72,7 +72,8 @@ namespace {
 Json report_as_json(const CheckReport& report) {
   Json findings = Json::array();
   for (const CheckFinding& finding : report.findings) findings.push_back(finding_as_json(finding));
-  return Json{{"engine", engine_of(*report.generation).name},
+  const auto& engine = report.generation == nullptr ? *engines().front() : engine_of(*report.generation);
+  return Json{{"engine", engine.name},
               {"generation", report.generation == nullptr ? Json() : Json(report.generation->name)},
               {"backend", report.backend},
               {"topology", report.backend.empty() ? unknown_topology() : topology(report.topology)},

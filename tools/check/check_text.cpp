@@ -221,8 +221,10 @@ std::string_view verdict_in_words(Verdict verdict) {
 }
 
 std::string version_words(const Version& generation) {
-  return fmt::format("{} {} ({}), FlashInfer {}", engine_of(generation).name, generation.name, generation.date,
-                     engine_of(generation).flashinfer(generation).tag);
+  const Engine& engine = engine_of(generation);
+  const std::string_view library = engine.flashinfer(generation).tag;
+  return fmt::format("{} {} ({}){}{}", engine.name, generation.name, generation.date,
+                     library.empty() ? "" : ", FlashInfer ", library);
 }
 
 std::string check_as_text(const CheckReport& report, const TextStyle& style) {

@@ -47,10 +47,12 @@ constexpr FrontEnd kFrontEnds[] = {
      .is_server = false},
 };
 constexpr std::string_view kVariablePrefixes[] = {"SGLANG_"};
+constexpr std::string_view kConfigOptions[] = {"--config"};
 constexpr LaunchSyntax kSyntax = {.front_ends = kFrontEnds,
                                   .variable_prefixes = kVariablePrefixes,
                                   .example_arguments = "--model-path M --tp 8",
-                                  .recipe_key = "sglang_config"};
+                                  .recipe_key = "sglang_config",
+                                  .config_options = kConfigOptions};
 
 Result<DeployedCommand> deploy(LaunchCommand command, const DeployOptions& options) {
   const Version* const version = options.version.version;
