@@ -27,9 +27,9 @@ bool all_equal(const json& ranks, const char* key) {
 }  // namespace
 
 json answer_trtllm_graph_buckets(Fields& in, const json&) {
-  const auto rule = by_variant<BucketRule>(in.get<std::string>("variant"), {{"floor", BucketRule::powers_floor},
-                                                                            {"ceil", BucketRule::powers_ceil},
-                                                                            {"newest", BucketRule::steps_of_64}});
+  const auto rule = by_variant<BucketRule>(
+      in.get<std::string>("variant"),
+      {{"floor", BucketRule::powers_floor}, {"ceil", BucketRule::powers_ceil}, {"newest", BucketRule::steps_of_64}});
   return {{"out", default_buckets(rule, in.get<std::int64_t>("max_batch_size"), in.get<bool>("enable_padding"))}};
 }
 
@@ -44,8 +44,8 @@ json answer_trtllm_graph_filter(Fields& in, const json&) {
 }
 
 json answer_trtllm_graph_world(Fields& in, const json&) {
-  const bool asks = by_variant<bool>(in.get<std::string>("variant"),
-                                     {{"early2025", false}, {"mid2025", true}, {"newest", true}});
+  const bool asks =
+      by_variant<bool>(in.get<std::string>("variant"), {{"early2025", false}, {"mid2025", true}, {"newest", true}});
   const auto buckets = in.get<Sizes>("graph_batch_sizes");
   const auto batches = in.get<Sizes>("batch_sizes");
   const bool all_run = by_variant<bool>(in.get<std::string>("can_run"), {{"all", true}, {"rank0_prefill", false}});

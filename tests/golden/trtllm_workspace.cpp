@@ -19,18 +19,18 @@ std::vector<std::int64_t> payloads_of(const std::string& payload, const Workspac
   const std::int64_t padded = (shape.hidden_size + 255) / 256 * 256;
   if (payload == "bf16_hidden_padded_256") return payload_bytes(PayloadKind::bf16, padded, shape.top_k);
   if (payload == "nvfp4_scales_bf16") return payload_bytes(PayloadKind::nvfp4, shape.hidden_size, shape.top_k, 2);
-  return payload_bytes(by_variant<PayloadKind>(payload, {{"bf16", PayloadKind::bf16},
-                                                         {"nvfp4", PayloadKind::nvfp4},
-                                                         {"fp8", PayloadKind::fp8}}),
-                       shape.hidden_size, shape.top_k);
+  return payload_bytes(
+      by_variant<PayloadKind>(payload,
+                              {{"bf16", PayloadKind::bf16}, {"nvfp4", PayloadKind::nvfp4}, {"fp8", PayloadKind::fp8}}),
+      shape.hidden_size, shape.top_k);
 }
 
 }  // namespace
 
 json answer_trtllm_workspace_aux(Fields& in, const json&) {
-  const WorkspaceLayout at = make_workspace_layout(in.get<int>("ep_size"), in.get<std::int64_t>("max_num_tokens"),
-                                                   in.get<int>("kMaxTopK"),
-                                                   in.get<std::int64_t>("eplb_stats_num_experts"));
+  const WorkspaceLayout at =
+      make_workspace_layout(in.get<int>("ep_size"), in.get<std::int64_t>("max_num_tokens"), in.get<int>("kMaxTopK"),
+                            in.get<std::int64_t>("eplb_stats_num_experts"));
   return {{"out",
            {at.flag_val, at.local_token_counter, at.send_counters, at.recv_counters, at.dispatch_completion_flags,
             at.combine_completion_flags, at.topk_target_ranks, at.topk_send_indices, at.eplb_gathered_stats,
