@@ -43,7 +43,7 @@ const Deployment* Workbench::deployment(const Scenario& world) {
   if (key != key_) {
     clusters_ = {};  // they point into the deployment
     key_ = std::move(key);
-    Result<ScenarioDeployment> deployed = deploy(world, "world", "");
+    Result<ScenarioDeployment> deployed = deploy(world, "world", {}, rule_);
     deployed_ = ScenarioDeployment{};
     checked_.reset();
     if (deployed) {

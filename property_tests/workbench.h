@@ -28,6 +28,8 @@ bool cannot_replay(GraphChoice graph, std::span<const RankDecision> decisions);
 
 class Workbench {
  public:
+  // rule: in place of the version's own; empty: that one.
+  explicit Workbench(SizingRule rule = {}) : rule_(std::move(rule)) {}
   // nullptr: the engine does not start; why() says it.
   const Deployment* deployment(const Scenario& world);
   // As after create(); nullptr likewise. Valid until the next call that needs another one of this fidelity.
@@ -37,6 +39,7 @@ class Workbench {
   const CheckReport& check_report();
 
  private:
+  SizingRule rule_;
   std::string key_;
   ScenarioDeployment deployed_;
   std::optional<CheckReport> checked_;

@@ -8,7 +8,8 @@ A2ASIM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BUILD_PACKAGES=(g++ cmake ninja-build libeigen3-dev libcli11-dev libkainjow-mustache-dev nlohmann-json3-dev libyaml-cpp-dev
   libfmt-dev libexpected-dev doctest-dev librapidcheck-dev python3 python3-jsonschema python3-yaml)
 # Without these some tests are skipped, and say so. Only test.sh asks for them.
-TEST_PACKAGES=(pkg-config dpkg-dev doxygen zsh man-db universal-ctags)
+TEST_PACKAGES=(pkg-config dpkg-dev doxygen zsh man-db universal-ctags pybind11-dev python3-dev python3-venv python3-pytest
+  python3-hypothesis)
 CLANG_VERSIONS="20 19 18 17 16"
 
 say() { printf '\n== %s\n' "$*"; }
@@ -128,7 +129,7 @@ setup_browser() {
 configure() {
   local log
   log=$(mktemp)
-  say "Configure: build/$1"
+  say "Configure: preset $1"
   (cd "$A2ASIM_ROOT" && cmake --preset "$@" >"$log" 2>&1) || {
     cat "$log" >&2
     rm -f "$log"
@@ -140,8 +141,8 @@ configure() {
 
 # build PRESET [--target ..]
 build() {
-  say "Build: build/$1"
-  (cd "$A2ASIM_ROOT" && cmake --build --preset "$@") || die "the build of build/$1 failed (see above)"
+  say "Build: preset $1"
+  (cd "$A2ASIM_ROOT" && cmake --build --preset "$@") || die "the build of preset $1 failed (see above)"
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then

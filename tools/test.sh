@@ -45,7 +45,7 @@ fuzz() {
 if [ $sanitize = yes ]; then setup --sanitize; else setup; fi
 setup_browser
 setup_test_packages
-configure release -DA2ASIM_CUDA=AUTO  # quickstart.sh leaves it off in this folder
+configure release  # puts right what quickstart.sh left in this folder
 build release
 run_tests release
 

@@ -143,8 +143,8 @@ class Run {
     const auto kept = static_cast<std::int64_t>(report_.steps.size()) * cluster_.ep_size();
     if (kept < options_.kept_rank_steps) report_.steps.push_back(std::move(step));
     ++report_.steps_run;
-    if (options_.progress) options_.progress({report_.steps_run, report_.num_steps});
-    return !outcome->stopped;
+    const bool goes_on = !options_.progress || options_.progress({report_.steps_run, report_.num_steps});
+    return goes_on && !outcome->stopped;
   }
 
   void note_lost(const StepInput& input, const StepOutcome& outcome) {

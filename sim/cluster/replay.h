@@ -30,8 +30,9 @@ struct ReplayOptions {
   std::int64_t findings_per_kind = 64;  // kept of each step
   // Steps of a report are kept as long as they fit: so many ranks times steps. The others only count.
   std::int64_t kept_rank_steps = 200'000;
-  std::function<void(const ReplayProgress&)> progress;  // often: after each step, and within long ones; may be empty
-  ClusterMirror* mirror = nullptr;                      // see cluster_mirror.h
+  // Often: after each step, and within long ones; false ends the run after the step. May be empty.
+  std::function<bool(const ReplayProgress&)> progress;
+  ClusterMirror* mirror = nullptr;  // see cluster_mirror.h
 };
 
 // What one expert-parallel rank knew and did.

@@ -4,3 +4,4 @@ step(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/consumer -B ${WORK_DIR}/consu
      -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix)
 step(${CMAKE_COMMAND} --build ${WORK_DIR}/consumer)
 step(${WORK_DIR}/consumer/consumer)
+step(${WORK_DIR}/consumer/consumer_testing)

@@ -37,6 +37,7 @@ mark_as_advanced(A2ASIM_PYTHON)
 if(A2ASIM_PYTHON)
   package_test("vcpkg port and change log"
     COMMAND ${A2ASIM_PYTHON} ${here}/vcpkg_check.py ${PROJECT_SOURCE_DIR} ${PROJECT_VERSION})
+  package_test("release files" COMMAND ${A2ASIM_PYTHON} ${here}/release_check.py ${PROJECT_SOURCE_DIR})
   package_test("example workflow" COMMAND ${A2ASIM_PYTHON} ${here}/workflow_check.py
     ${PROJECT_SOURCE_DIR}/tools/examples/github/a2asim.yml $<TARGET_FILE:a2asim> ${PROJECT_SOURCE_DIR}/tools/examples)
 endif()

@@ -282,12 +282,22 @@ TEST_CASE("replay: more steps than a report keeps are counted all the same") {
   options.progress = [&](const ReplayProgress& progress) {
     CHECK(progress.steps == 500);
     seen = progress.steps_done;
+    return true;
   };
   const ReplayReport report = run(scenario, options);
   CHECK(report.steps_run == 500);
   CHECK(report.steps.size() == 10);
   CHECK(count(report, FindingKind::wasted) == 500);
   CHECK(seen == 500);
+}
+
+TEST_CASE("replay: whoever watches the progress can end the run after a step") {
+  Scenario scenario = load("capture");
+  scenario.steps[0].repeat = 500;
+  ReplayOptions options;
+  options.fidelity = Fidelity::geometry;
+  options.progress = [](const ReplayProgress& progress) { return progress.steps_done < 3; };
+  CHECK(run(scenario, options).steps_run == 3);
 }
 
 TEST_CASE("replay: a long step says how far it is") {
@@ -298,10 +308,11 @@ TEST_CASE("replay: a long step says how far it is") {
   std::vector<std::int64_t> parts;
   ReplayOptions options;
   options.progress = [&](const ReplayProgress& progress) {
-    if (progress.parts == 0) return;
+    if (progress.parts == 0) return true;
     CHECK(progress.parts == 18);  // of each layer the rows, then the outputs of eight ranks
     CHECK(progress.steps_done == 0);
     parts.push_back(progress.part);
+    return true;
   };
   run(scenario, options);
   CHECK(std::ranges::is_sorted(parts));

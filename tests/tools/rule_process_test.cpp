@@ -203,6 +203,38 @@ TEST_CASE("a program that dies does not take this process with it by SIGPIPE") {
   ::signal(SIGPIPE, before);
 }
 
+TEST_CASE("a function of the caller is asked as a program is") {
+  int calls = 0;
+  const auto rule = RuleProcess::of("mine", [&](const RankView& view) -> Result<SizingDecision> {
+    ++calls;
+    if (view.rows == 5) return fail(ErrorKind::assertion_error, "not five");
+    if (view.rows == 6) return fail(ErrorKind::runtime_error, "raised KeyError");
+    return SizingDecision{.runtime_max_tokens_per_rank = view.dp_global ? view.dp_global->front() : view.rows};
+  });
+  for (int i = 0; i < 10; ++i) CHECK(rule->rule()(view_of(3))->runtime_max_tokens_per_rank == 3);
+  CHECK(calls == 2);  // remembered, and asked twice
+  RankView listed = view_of(3);
+  {
+    const std::vector<std::int64_t> gone = {7, 1};  // the question is asked once more after the list is gone
+    listed.dp_global = gone;
+    CHECK(rule->rule()(listed)->runtime_max_tokens_per_rank == 7);
+  }
+  CHECK(rule->rule()(view_of(5)).error() == Error{ErrorKind::assertion_error, "not five"});
+  CHECK(rule->finish());
+  CHECK_FALSE(rule->rule()(view_of(6)));
+  REQUIRE_FALSE(rule->finish());
+  CHECK(rule->finish().error().message.starts_with("the rule 'mine' raised KeyError; asked was {"));
+}
+
+TEST_CASE("a function of the caller that answers by anything but the view is caught") {
+  std::int64_t calls = 0;
+  const auto rule = RuleProcess::of("mine", [&](const RankView&) -> Result<SizingDecision> {
+    return SizingDecision{.runtime_max_tokens_per_rank = ++calls};
+  });
+  CHECK_FALSE(rule->rule()(view_of(3)));
+  CHECK(rule->failed());
+}
+
 TEST_CASE("several threads may ask at once") {
   const auto process = RuleProcess::start(python(kRows));
   REQUIRE(process);

@@ -174,7 +174,8 @@ Result<DeployOptions> deploy_options(const Options& options, const Engine& engin
 }
 
 // How the input was read.
-void add_notes(const Options& options, const DeployOptions& how, const DeployedCommand& deployed, CheckReport& report) {
+void add_notes(const RuleProcess* rule, const DeployOptions& how, const DeployedCommand& deployed,
+               CheckReport& report) {
   const auto add = [&](CheckFinding finding) { report.findings.push_back(std::move(finding)); };
   if (!how.version.note.empty()) add(note(FindingKind::generation, how.version.note));
   if (deployed.guessed) {
@@ -185,9 +186,9 @@ void add_notes(const Options& options, const DeployOptions& how, const DeployedC
   }
   for (const Note& read : deployed.launch.notes) add(as_finding(FindingKind::launch_command, read));
   for (const Note& read : deployed.argument_notes) add(as_finding(FindingKind::server_args, read));
-  if (options.rule_cmd)
-    add(note(FindingKind::rule, fmt::format("the size comes from --rule-cmd '{}', all else from {}",
-                                            one_line(*options.rule_cmd, 100), how.version.version->name)));
+  if (rule != nullptr)
+    add(note(FindingKind::rule,
+             fmt::format("the size comes from {}, all else from {}", rule->name(), how.version.version->name)));
   std::ranges::stable_sort(report.findings, {}, &CheckFinding::severity);
 }
 
@@ -233,9 +234,9 @@ struct Checked {
   std::string page;
 };
 
-Result<Checked> check(const Options& options, ReadCommand read) {
+Result<Checked> check(const Options& options, ReadCommand read, const Caller& caller) {
   if (auto ok = require_engines(options, read.servers); !ok) return tl::unexpected(ok.error());
-  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd);
+  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd, caller);
   if (!rule) return tl::unexpected(rule.error());
   Checked out;
   for (LaunchedServer& server : read.servers) {
@@ -253,7 +254,7 @@ Result<Checked> check(const Options& options, ReadCommand read) {
     CheckReport report = deployed->refused
                              ? refused_by_argparse(*how->version.version, server.command, *deployed->refused)
                              : check_deployment(*deployed->deployment);
-    add_notes(options, *how, *deployed, report);
+    add_notes(rule->get(), *how, *deployed, report);
     out.servers.push_back({std::move(report), server.name, server.line, server.condition});
     // The page is the worst server's; making it may ask the rule.
     const Verdict worst = worst_verdict(out.servers);
@@ -272,7 +273,7 @@ Result<int> run_check(const Options& options, const CommandLine& line, Io& io) {
   Result<ReadCommand> command = read_command(options, line, io);
   if (!command) return tl::unexpected(command.error());
   const CommandSource source = command->source;
-  const Result<Checked> checked = check(options, std::move(*command));
+  const Result<Checked> checked = check(options, std::move(*command), line.caller);
   if (!checked) return tl::unexpected(checked.error());
   if (options.report)
     if (auto written = write_page(*options.report, checked->page); !written) return tl::unexpected(written.error());

@@ -1,6 +1,6 @@
 # What `cmake --install` puts where, in two components:
 #   development  headers, libraries, find_package(a2asim) and pkg-config: the targets a2asim::model, a2asim::sim,
-#                a2asim::group and, where built, a2asim::gpu
+#                a2asim::testing, a2asim::group and, where built, a2asim::gpu
 #   program      a2asim with completion scripts, manual page, documents and examples; the Debian package is this one
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -8,10 +8,13 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${PROJECT_SOURCE_DIR}/tools/package)
 
 # --- development
-foreach(name model sim group gpu)
+install(FILES ${PROJECT_SOURCE_DIR}/tools/package/a2asim.h ${PROJECT_SOURCE_DIR}/property_tests/testing.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/a2asim COMPONENT development)
+foreach(name model sim group gpu testing)
   if(TARGET a2asim_${name})
     list(APPEND installed_targets a2asim_${name})
     string(REGEX REPLACE "^group$" "gpu/group" folder ${name})
+    string(REGEX REPLACE "^testing$" "property_tests" folder ${folder})
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/a2asim/${folder}
             COMPONENT development FILES_MATCHING PATTERN "*.h" PATTERN scenarios EXCLUDE)
   endif()

@@ -1,7 +1,7 @@
 # cpack -G DEB --config BUILD/CPackConfig.cmake: the component `program` as a Debian package.
 set(CPACK_PACKAGE_NAME a2asim)
 set(CPACK_PACKAGE_VENDOR "the a2asim authors")
-set(CPACK_PACKAGE_CONTACT "the a2asim authors <maintainers@a2asim.invalid>")
+set(CPACK_PACKAGE_CONTACT "${A2ASIM_MAINTAINER}")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "check the size of the all-to-all of mixture-of-experts serving")
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION
     "Says from the launch command of an SGLang server, without a GPU, whether all expert-parallel ranks will derive the

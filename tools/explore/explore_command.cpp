@@ -98,7 +98,8 @@ Result<std::optional<Shard>> parse_shard(const std::optional<std::string>& text)
 // Stops at the end of the time or when the rule fails, and shows on a terminal how far it is.
 class Watch {
  public:
-  Watch(std::optional<std::chrono::milliseconds> time, const RuleProcess* rule, Io& io) : rule_(rule), io_(io) {
+  Watch(std::optional<std::chrono::milliseconds> time, const RuleProcess* rule, const Caller& caller, Io& io)
+      : rule_(rule), caller_(caller), io_(io) {
     if (time) deadline_ = Clock::now() + *time;
   }
   ~Watch() {
@@ -107,7 +108,10 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  bool goes_on() const { return !(deadline_ && Clock::now() >= *deadline_) && !(rule_ != nullptr && rule_->failed()); }
+  bool goes_on() const {
+    return !(deadline_ && Clock::now() >= *deadline_) && !(rule_ != nullptr && rule_->failed()) && !is_stopped();
+  }
+  bool is_stopped() const { return caller_.stopped && caller_.stopped(); }
 
   bool report(std::string_view generation, std::int64_t done, std::int64_t all) {
     const Clock::time_point now = Clock::now();
@@ -122,6 +126,7 @@ class Watch {
  private:
   std::optional<Clock::time_point> deadline_;
   const RuleProcess* rule_;
+  const Caller& caller_;
   Io& io_;
   Clock::time_point last_ = Clock::now();
   bool shown_ = false;
@@ -139,16 +144,16 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
   if (!shard) return tl::unexpected(shard.error());
   const Result<int> threads = parse_threads(options.threads);
   if (!threads) return tl::unexpected(threads.error());
-  const auto rule = start_rule(options.rule_cmd);
+  const auto rule = start_rule(options.rule_cmd, line.caller);
   if (!rule) return tl::unexpected(rule.error());
 
   ExploreReport report;
   report.engine = engine_of(options.version).name;
-  report.rule = options.rule_cmd;
+  if (*rule) report.rule = options.rule_cmd.value_or(line.caller.rule_name);
   report.budget_cases = budget->cases;
   report.shard = *shard;
   {
-    Watch watch(budget->time, rule->get(), io);
+    Watch watch(budget->time, rule->get(), line.caller, io);
     for (const Version* generation : *chosen) {
       ExploreOptions how;
       if (*rule) how.rule = (*rule)->rule();
@@ -161,6 +166,7 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
       if (how.budget_cases == 0) found.stopped_at = 0;
       report.generations.push_back(std::move(found));
     }
+    if (watch.is_stopped()) return unusable("stopped");
   }
   const SizingRule own = *rule ? (*rule)->rule() : SizingRule{};
   const std::string html = options.report ? explore_page(report, own) : "";  // its replays may ask the rule

@@ -55,7 +55,7 @@ std::string head(const ExploreReport& report, const GenerationExploration& gener
   for (const ExploreClass& one : generation.classes) rejected += one.refused_configurations;
   std::string out =
       fmt::format("{} {}{}: {} cases on {} of {} configurations, {} rejected{}\n", report.engine, generation.generation,
-                  report.rule ? " with --rule-cmd " + one_line(*report.rule, 60) : "", grouped(generation.cases),
+                  report.rule ? " with rule " + one_line(*report.rule, 60) : "", grouped(generation.cases),
                   grouped(generation.configurations), grouped(generation.space), grouped(rejected),
                   report.shard ? fmt::format(" (shard {}/{})", report.shard->index, report.shard->of) : "");
   if (generation.stopped_at)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/base/result.h"
+#include "tools/program/caller.h"
 #include "tools/program/io.h"
 
 namespace a2asim {
@@ -18,6 +19,7 @@ namespace a2asim {
 struct CommandLine {
   std::optional<std::vector<std::string>> after_dashes;  // the words after the first "--", untouched
   std::function<Result<int>(Io&)> run;                   // of the command that was chosen; gives the exit code
+  Caller caller;                                         // of who embeds the program; else empty
 };
 
 // An option with a value, as --help shows it.

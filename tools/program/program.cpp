@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "model/base/nearest.h"
+#include "tools/program/caller.h"
 #include "tools/program/commands.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
@@ -85,9 +86,12 @@ int parse_and_run(CLI::App& program, CommandLine& line, std::vector<std::string>
 
 std::string_view program_version() { return A2ASIM_VERSION; }
 
-int run_program(const std::vector<std::string>& args, Io& io) {
+int run_program(const std::vector<std::string>& args, Io& io) { return run_program(args, io, {}); }
+
+int run_program(const std::vector<std::string>& args, Io& io, const Caller& caller) {
   try {
     CommandLine line;
+    line.caller = caller;
     auto end = std::ranges::find(args, "--");
     if (end != args.end()) line.after_dashes.emplace(end + 1, args.end());
 

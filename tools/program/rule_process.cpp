@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Answer = Result<std::int64_t>;  // R, or the assertion of the rule
+using Ask = std::function<Result<Answer>(const RankView&)>;  // the outer error: what is wrong with the answer
 
 constexpr std::size_t kAskedTwice = 256;  // of the first views: all
 constexpr std::size_t kSample = 16;       // of the others: one in so many, by their content
@@ -48,6 +50,10 @@ std::string in_words(const Answer& answer) {
   return answer ? std::to_string(*answer) : "the error '" + one_line(answer.error().message, 80) + "'";
 }
 
+std::string unusable_size() {
+  return fmt::format("with a size that is no whole number within 0..{}", kMostTokens);
+}
+
 // A line of the program as its answer; the outer error says what is wrong with the line.
 Result<Answer> read_answer(const std::string& line, std::int64_t id) {
   const auto wrong = [&line](std::string_view what) {
@@ -68,8 +74,29 @@ Result<Answer> read_answer(const std::string& line, std::int64_t id) {
   }
   const bool usable = r->is_number_integer() && (r->is_number_unsigned() || r->get<std::int64_t>() >= 0) &&
                       r->get<std::uint64_t>() <= static_cast<std::uint64_t>(kMostTokens);
-  if (!usable) return wrong(fmt::format("with a size that is no whole number within 0..{}", kMostTokens));
+  if (!usable) return wrong(unusable_size());
   return Answer(r->get<std::int64_t>());
+}
+
+Ask asker(std::shared_ptr<ChildProcess> child, std::chrono::milliseconds patience) {
+  return [child, patience, next = std::int64_t{0}](const RankView& view) mutable -> Result<Answer> {
+    const std::int64_t id = next++;
+    Json line = {{"id", id}};
+    line.update(view_as_json(view));
+    const Result<std::string> reply = child->ask(line.dump(), patience);
+    return reply ? read_answer(*reply, id) : tl::unexpected(reply.error());
+  };
+}
+
+Ask asker(SizingRule function) {
+  return [function = std::move(function)](const RankView& view) -> Result<Answer> {
+    const Result<SizingDecision> said = function(view);
+    if (!said && said.error().kind != ErrorKind::assertion_error) return tl::unexpected(said.error());
+    if (!said) return Answer(fail(ErrorKind::assertion_error, one_line(said.error().message, 400)));
+    const std::int64_t size = said->runtime_max_tokens_per_rank;
+    if (size < 0 || size > kMostTokens) return fail(ErrorKind::runtime_error, "answered " + unusable_size());
+    return Answer(size);
+  };
 }
 
 }  // namespace
@@ -91,18 +118,17 @@ Json view_as_json(const RankView& view) {
 
 class RuleProcess::Impl {
  public:
-  Impl(std::string command, ChildProcess child, std::chrono::milliseconds patience)
-      : command_(std::move(command)), child_(std::move(child)), patience_(patience) {}
+  Impl(std::string name, Ask ask, std::shared_ptr<ChildProcess> child)
+      : name_(std::move(name)), ask_(std::move(ask)), child_(std::move(child)) {}
 
   Result<SizingDecision> size(const RankView& view) {
     const std::lock_guard lock(mutex_);
     if (failure_) return fail(ErrorKind::bad_input, *failure_);
     const auto [place, is_new] = answers_.try_emplace(key_of(view));
     if (is_new) {
-      const Json question = view_as_json(view);
-      place->second = ask(question);
-      if (first_.size() < kAskedAgainAtTheEnd) first_.push_back({question, place->second});
-      if (answers_.size() <= kAskedTwice || in_sample(place->first)) ask_again(question, place->second);
+      place->second = ask(view);
+      if (first_.size() < kAskedAgainAtTheEnd) first_.emplace_back(view, place->second);
+      if (answers_.size() <= kAskedTwice || in_sample(place->first)) ask_again(view, place->second);
     }
     if (failure_) return fail(ErrorKind::bad_input, *failure_);
     const Answer& answer = place->second;
@@ -111,6 +137,8 @@ class RuleProcess::Impl {
         .runtime_max_tokens_per_rank = *answer, .dispatched_rows = view.rows, .branch = SizingBranch::external};
   }
 
+  const std::string& name() const { return name_; }
+
   bool failed() const {
     const std::lock_guard lock(mutex_);
     return failure_.has_value();
@@ -118,49 +146,49 @@ class RuleProcess::Impl {
 
   Result<void> finish() {
     const std::lock_guard lock(mutex_);
-    for (const Asked& asked : first_) ask_again(asked.question, asked.answer);
+    for (const Asked& asked : first_) ask_again(asked.view, asked.answer);
     if (failure_) return fail(ErrorKind::bad_input, *failure_);
     return {};
   }
 
  private:
   struct Asked {
-    Json question;
+    Asked(const RankView& asked, const Answer& answered) : view(asked), answer(answered) {
+      if (!asked.dp_global) return;
+      list.assign(asked.dp_global->begin(), asked.dp_global->end());
+      view.dp_global = list;
+    }
+    std::vector<std::int64_t> list;  // a view does not own its list; moving a vector keeps its elements where they are
+    RankView view;
     Answer answer;
   };
 
-  void fail_with(const std::string& what, const Json& question) {
-    failure_ = fmt::format("--rule-cmd '{}' {}; asked was {}", one_line(command_, 200), what,
-                           cut(one_line(question.dump(), 500), 500));
-    child_.stop(std::chrono::milliseconds(0));
+  void fail_with(const std::string& what, const RankView& view) {
+    failure_ = fmt::format("{} {}; asked was {}", name_, what, cut(one_line(view_as_json(view).dump(), 500), 500));
+    if (child_) child_->stop(std::chrono::milliseconds(0));
   }
 
-  Answer ask(const Json& question) {
+  Answer ask(const RankView& view) {
     if (failure_) return fail(ErrorKind::bad_input, *failure_);
-    const std::int64_t id = next_id_++;
-    Json line = {{"id", id}};
-    line.update(question);
-    const Result<std::string> reply = child_.ask(line.dump(), patience_);
-    const Result<Answer> answer = reply ? read_answer(*reply, id) : tl::unexpected(reply.error());
+    const Result<Answer> answer = ask_(view);
     if (answer) return *answer;
-    fail_with(answer.error().message, question);
+    fail_with(answer.error().message, view);
     return fail(ErrorKind::bad_input, *failure_);
   }
 
-  void ask_again(const Json& question, const Answer& before) {
+  void ask_again(const RankView& view, const Answer& before) {
     if (failure_) return;
-    const Answer again = ask(question);
+    const Answer again = ask(view);
     if (failure_ || again == before) return;
     fail_with(fmt::format("answered {} and then {} to one view: a rule may look at nothing but the view",
                           in_words(before), in_words(again)),
-              question);
+              view);
   }
 
-  std::string command_;
-  ChildProcess child_;
-  std::chrono::milliseconds patience_;
+  const std::string name_;
+  Ask ask_;
+  const std::shared_ptr<ChildProcess> child_;  // of a program
   mutable std::mutex mutex_;
-  std::int64_t next_id_ = 0;
   std::unordered_map<std::string, Answer> answers_;  // looked up, never walked
   std::vector<Asked> first_;
   std::optional<std::string> failure_;
@@ -171,8 +199,9 @@ RuleProcess::~RuleProcess() = default;
 
 Result<std::unique_ptr<RuleProcess>> RuleProcess::start(const std::string& command,
                                                         std::chrono::milliseconds patience) {
-  const auto unusable = [&command](std::string_view why) {
-    return fail(ErrorKind::bad_input, fmt::format("--rule-cmd '{}': {}", one_line(command, 200), why));
+  const std::string name = fmt::format("--rule-cmd '{}'", one_line(command, 200));
+  const auto unusable = [&name](std::string_view why) {
+    return fail(ErrorKind::bad_input, fmt::format("{}: {}", name, why));
   };
   const Result<ShellScript> script = parse_shell(command);
   if (!script) return unusable(script.error().message);
@@ -188,17 +217,28 @@ Result<std::unique_ptr<RuleProcess>> RuleProcess::start(const std::string& comma
   if (!child)
     return unusable(
         fmt::format("cannot start '{}': {}", one_line(words.front(), 200), child.error().message));
-  return std::unique_ptr<RuleProcess>(new RuleProcess(std::make_unique<Impl>(command, std::move(*child), patience)));
+  const auto shared = std::make_shared<ChildProcess>(std::move(*child));
+  return std::unique_ptr<RuleProcess>(new RuleProcess(std::make_unique<Impl>(name, asker(shared, patience), shared)));
+}
+
+std::unique_ptr<RuleProcess> RuleProcess::of(std::string name, SizingRule function) {
+  name = fmt::format("the rule '{}'", one_line(name, 200));
+  return std::unique_ptr<RuleProcess>(
+      new RuleProcess(std::make_unique<Impl>(std::move(name), asker(std::move(function)), nullptr)));
 }
 
 SizingRule RuleProcess::rule() {
   return [impl = impl_.get()](const RankView& view) { return impl->size(view); };
 }
 
+std::string RuleProcess::name() const { return impl_->name(); }
 bool RuleProcess::failed() const { return impl_->failed(); }
 Result<void> RuleProcess::finish() { return impl_->finish(); }
 
-Result<std::unique_ptr<RuleProcess>> start_rule(const std::optional<std::string>& command) {
+Result<std::unique_ptr<RuleProcess>> start_rule(const std::optional<std::string>& command, const Caller& caller) {
+  if (command && caller.rule)
+    return fail(ErrorKind::bad_input, "--rule-cmd and a rule of the caller: give one of them");
+  if (caller.rule) return RuleProcess::of(caller.rule_name, caller.rule);
   if (!command) return nullptr;
   return RuleProcess::start(*command);
 }

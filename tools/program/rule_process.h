@@ -1,4 +1,5 @@
-// A sizing rule that is a program of the user's own (--rule-cmd): started once, asked line by line.
+// A sizing rule of the user's own: a program (--rule-cmd), started once and asked line by line, or a function of the
+// program that embeds this one (caller.h).
 //
 // One JSON object a line in both directions. In: "id", "ep_size", "ep_rank", "dp_global" (list or null), "rows",
 // "capture", "extend", "require_mlp_tp_gather", "enable_dp_attention", "attn_tp_size", "max_num_tokens". Out:
@@ -18,6 +19,7 @@
 #include <string>
 
 #include "model/step/sizing_rule.h"
+#include "tools/program/caller.h"
 
 namespace a2asim {
 
@@ -34,6 +36,8 @@ class RuleProcess {
   // answer. Errors: bad_input when there is no such program or the words cannot be read.
   static Result<std::unique_ptr<RuleProcess>> start(const std::string& command,
                                                     std::chrono::milliseconds patience = std::chrono::seconds(5));
+  // A function, asked under the same conditions; one thread at a time calls it.
+  static std::unique_ptr<RuleProcess> of(std::string name, SizingRule function);
   ~RuleProcess();  // closes its input, waits a little, then kills; leaves no zombie
   RuleProcess(const RuleProcess&) = delete;
   RuleProcess& operator=(const RuleProcess&) = delete;
@@ -42,6 +46,7 @@ class RuleProcess {
   // exit, a line that is no answer, two answers) every call raises; ask finish() what happened.
   SizingRule rule();
 
+  std::string name() const;  // for a message: "--rule-cmd 'python3 mine.py'"
   bool failed() const;
   // Asks the first views once more, and says in one line what went wrong since start, naming the command and the view.
   // Call it before any result is printed: bad_input ends the run.
@@ -53,8 +58,8 @@ class RuleProcess {
   std::unique_ptr<Impl> impl_;
 };
 
-// For commands with an optional --rule-cmd: nothing, or the running program.
-Result<std::unique_ptr<RuleProcess>> start_rule(const std::optional<std::string>& command);
+// For commands with an optional --rule-cmd: nothing, the running program, or the caller's function.
+Result<std::unique_ptr<RuleProcess>> start_rule(const std::optional<std::string>& command, const Caller& caller);
 // What finish() says, or success where there is no rule.
 Result<void> finish_rule(const std::unique_ptr<RuleProcess>& process);
 

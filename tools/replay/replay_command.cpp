@@ -56,12 +56,14 @@ Result<ReplayOptions> replay_options(const Options& options) {
 
 // Of one file: the steps that are done, and how far the one in progress is.
 void show_progress(ReplayOptions& options, ProgressLine& line, const std::string& file) {
-  options.progress = [&line, name = cut(one_line(file), 50)](const ReplayProgress& progress) {
+  options.progress = [&line, stopped = std::move(options.progress),
+                      name = cut(one_line(file), 50)](const ReplayProgress& progress) {
     line.show([&] {
       const std::string part =
           progress.parts == 0 ? "" : fmt::format(", {} % of the next", 100 * progress.part / progress.parts);
       return fmt::format("{}: {} of {} steps{}", name, progress.steps_done, progress.steps, part);
     });
+    return !stopped || stopped(progress);
   };
 }
 
@@ -76,9 +78,12 @@ Result<ReplayForPage> replay_file(const std::string& file, const ReplayOptions& 
 }
 
 // In the order of the files, whichever thread ran which; of several that cannot be used, the first is named.
-Result<std::vector<ReplayForPage>> replay_files(const Options& options, ReplayOptions with, int threads, Io& io) {
+Result<std::vector<ReplayForPage>> replay_files(const Options& options, ReplayOptions with, int threads,
+                                                const Caller& caller, Io& io) {
   const std::size_t count = options.files.size();
   ProgressLine line(io.err);
+  const auto is_stopped = [&caller] { return caller.stopped && caller.stopped(); };
+  with.progress = [&](const ReplayProgress&) { return !is_stopped(); };
   if (io.err_is_terminal && count == 1) show_progress(with, line, options.files.front());
   const std::int64_t share_bytes = kDrawingLimit_bytes / static_cast<std::int64_t>(count);
   const std::int64_t drawing_bytes = options.report ? std::max<std::int64_t>(share_bytes, 1) : 0;
@@ -87,7 +92,7 @@ Result<std::vector<ReplayForPage>> replay_files(const Options& options, ReplayOp
   std::mutex terminal;
   std::size_t done = 0;
   run_workers(threads, count, [&] {
-    while (const std::optional<std::size_t> file = list.take()) {
+    while (const std::optional<std::size_t> file = is_stopped() ? std::nullopt : list.take()) {
       found[*file] = replay_file(options.files[*file], with, drawing_bytes);
       if (!io.err_is_terminal || count == 1) continue;
       const std::lock_guard lock(terminal);
@@ -96,6 +101,7 @@ Result<std::vector<ReplayForPage>> replay_files(const Options& options, ReplayOp
   });
   std::vector<ReplayForPage> all;
   for (std::optional<Result<ReplayForPage>>& one : found) {
+    if (is_stopped()) return unusable("stopped");
     if (!*one) return tl::unexpected(one->error());
     all.push_back(std::move(**one));
   }
@@ -124,7 +130,7 @@ void print_all(const std::vector<ReplayForPage>& all, const Options& options, bo
   }
 }
 
-Result<int> run_replay(const Options& options, const CommandLine&, Io& io) {
+Result<int> run_replay(const Options& options, const CommandLine& line, Io& io) {
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
   if (options.files.empty())
@@ -132,12 +138,12 @@ Result<int> run_replay(const Options& options, const CommandLine&, Io& io) {
   if (options.trace && options.files.size() > 1) return unusable("--trace writes one scenario: name one file");
   Result<ReplayOptions> with = replay_options(options);
   if (!with) return tl::unexpected(with.error());
-  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd);
+  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd, line.caller);
   if (!rule) return tl::unexpected(rule.error());
   if (*rule) with->rule = (*rule)->rule();
   const Result<int> threads = parse_threads(options.threads);
   if (!threads) return tl::unexpected(threads.error());
-  const Result<std::vector<ReplayForPage>> all = replay_files(options, *with, *threads, io);
+  const Result<std::vector<ReplayForPage>> all = replay_files(options, *with, *threads, line.caller, io);
   if (!all) return tl::unexpected(all.error());
   if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
   if (options.trace) {
