@@ -157,7 +157,10 @@ else
     check=(compute-sanitizer --tool "$tool" --error-exitcode 1)
     [ "$tool" = memcheck ] && check+=(--report-api-errors no)
     [ -n "$conformance" ] && step "$tool: conformance" "${check[@]}" "$conformance" "${one_gpu[@]}" -tce="$large"
-    [ -n "$tests" ] && step "$tool: GPU tests" "${check[@]}" "$tests"
+    # initcheck sees what this process writes: of a peer that was killed it thinks that nobody wrote its memory.
+    left_out=()
+    [ "$tool" = initcheck ] && left_out=(-tce='*one is killed*')
+    [ -n "$tests" ] && step "$tool: GPU tests" "${check[@]}" "$tests" "${left_out[@]}"
   done
   unset A2ASIM_SERIAL_LAUNCHES A2ASIM_NCCL_LIMIT_S
 fi

@@ -250,7 +250,8 @@ Result<void> SimAllToAll::set_slots(int rank, std::vector<std::int32_t> slots, c
   std::array<std::vector<bool>, kMaxRanks> seen;
   std::array<std::int32_t, kMaxTopK> targets;
   for (std::size_t at = 0; at < slots.size(); at += top_k) {
-    distinct_targets(input.token_selected_experts.data() + at, config.top_k, config.num_experts, ep_size_, targets.data());
+    distinct_targets(input.token_selected_experts.data() + at, config.top_k, config.num_experts, ep_size_,
+                     targets.data());
     for (std::size_t j = 0; j < top_k; ++j) {
       if (targets[j] < 0 || !is_active(rank_at(rank), targets[j])) continue;
       std::vector<bool>& of = seen[static_cast<std::size_t>(targets[j])];

@@ -300,7 +300,8 @@ void Cluster::note_doubts(StepOutcome& outcome) const {
   for (const int r : outcome.taking_part) {
     const auto at = static_cast<std::size_t>(r);
     const std::span<const std::uint8_t> tokens = alltoall_->in_doubt(r);
-    const std::int64_t real = std::min({decisions_[at].real_rows, decisions_[at].rows, std::int64_t{std::ssize(tokens)}});
+    const std::int64_t real =
+        std::min({decisions_[at].real_rows, decisions_[at].rows, std::int64_t{std::ssize(tokens)}});
     std::vector<std::int64_t>& all = outcome.in_doubt[at];
     for (std::int64_t token = 0; token < real; ++token) {
       if (tokens[static_cast<std::size_t>(token)] == 0) continue;

@@ -52,7 +52,9 @@ class StandIn final : public Device, public AllToAll {
   }
   Result<void> sanitize(std::int32_t id) override { return sim_->sanitize(id); }
   Result<void> experts(const ExpertPayloads& payloads) override { return sim_->experts(payloads); }
-  Result<void> give_results(int rank, std::span<const std::byte> rows) override { return sim_->give_results(rank, rows); }
+  Result<void> give_results(int rank, std::span<const std::byte> rows) override {
+    return sim_->give_results(rank, rows);
+  }
   SliceView slice_view(int rank) const override { return sim_->slice_view(rank); }
   Capabilities capabilities() const override { return Capabilities::all(); }
   Result<void> combine(std::span<const std::int64_t> sizes, std::vector<std::vector<std::byte>>& outputs) override {

@@ -214,6 +214,9 @@ TEST_CASE("slots: replay says which tokens can be wrong under some order of the 
   CHECK(contains(text.out, "can be wrong under some order of the slots"));
   const Outcome json = run({"replay", file, "--format", "json"});
   CHECK(contains(json.out, "\"tokens_in_doubt\""));
+  const TemporaryFile page("doubts.html");
+  run({"replay", file, "--report", page.path});
+  CHECK(contains(page.text(), "can be wrong under some order of the slots"));
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ foreach(name model sim group gpu testing)
             COMPONENT development FILES_MATCHING PATTERN "*.h" PATTERN scenarios EXCLUDE)
   endif()
 endforeach()
+# What a plug-in is written against, wherever that is built.
+install(FILES ${PROJECT_SOURCE_DIR}/gpu/backend_plugin.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/a2asim/gpu
+        COMPONENT development)
 install(TARGETS ${installed_targets} EXPORT a2asimTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 

@@ -1,11 +1,27 @@
 // Uses functions of both libraries, not only of their headers: a batch is decided and judged.
 #include <cstdio>
 
+#include "gpu/backend_plugin.h"
 #include "model/alltoall/workspace.h"
+#include "sim/alltoall/sim_alltoall.h"
 #include "sim/cluster/replay.h"
+#include "sim/conformance/suite.h"
 #include "sim/scenario/scenario_reader.h"
 
+// The suite over a dispatcher of one's own; here the simulator stands for it.
+bool conforms() {
+  const a2asim::conformance::Subject subject{
+      "consumer", [](const auto& configs, bool) -> a2asim::Result<std::unique_ptr<a2asim::Dispatcher>> {
+        auto made = a2asim::SimAllToAll::create(configs, {});
+        if (!made) return tl::unexpected(made.error());
+        return std::unique_ptr<a2asim::Dispatcher>(std::move(*made));
+      }};
+  const auto result = a2asim::conformance::run(subject, a2asim::conformance::law_cases()[0]);
+  return result.outcome == a2asim::conformance::CaseOutcome::passed && A2ASIM_BACKEND_VERSION == 1;
+}
+
 int main() {
+  if (!conforms()) return std::puts("the suite fails"), 1;
   const auto scenario = a2asim::parse_scenario(
       "name: consumer\n"
       "sglang: pr25907\n"
