@@ -57,8 +57,10 @@ typedef struct {
   int32_t payload_element_bytes[A2ASIM_BACKEND_MAX_PAYLOADS];
   int32_t expert_id_payload; /* the payload that holds int32 expert ids; -1: none */
   int32_t combine_type;
-  int64_t hidden_size; /* elements of a row of the experts' outputs */
-  int32_t max_top_k;   /* entries reserved per token in FlashInfer's tables */
+  int64_t hidden_size;       /* elements of a row of the experts' outputs */
+  int32_t max_top_k;         /* entries reserved per token in FlashInfer's tables */
+  int32_t payload_alignment;  /* of each payload's receive region: 1 in FlashInfer, 128 in TensorRT-LLM's own kernels */
+  int32_t skips_invalid_ids;  /* 1: ids of no expert go nowhere */
   int32_t reserved;
   uint64_t active_rank_mask; /* bit r: rank r takes part */
 } a2asim_rank_v1;

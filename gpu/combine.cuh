@@ -2,8 +2,8 @@
 //
 // Included by one .cu file a number type, so that they compile side by side. The shape of the sum is
 // model/alltoall/reduction.h's. Its trees for 6, 10 and 22 are the balanced tree of the next power of two whose last
-// positions hold the identity of addition, -0.0: so a handful of kernels serves every top_k. A position without a copy counts as
-// +0.0.
+// positions hold the identity of addition, -0.0: so a handful of kernels serves every top_k. A position without a copy
+// counts as +0.0.
 #pragma once
 
 #include "gpu/launch_config.cuh"

@@ -20,7 +20,7 @@ constexpr std::int64_t kGranule_bytes = std::int64_t{2} << 20;  // what a handle
 
 #if defined(A2ASIM_HAS_NCCL)
 constexpr bool kHasNccl = true;
-// How long NCCL may take for one call. Under compute-sanitizer its start alone takes longer, and gpu_validate.sh asks for
+// How long NCCL may take for one call. Under compute-sanitizer its start alone takes longer: gpu_validate.sh asks for
 // more.
 std::chrono::milliseconds nccl_limit() {
   constexpr long usual_s = 15, most_s = 600;

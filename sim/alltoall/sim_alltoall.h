@@ -6,8 +6,8 @@
 // absent, refused its call, or its flag does not match) returns an error that says who waits for whom, and so does
 // everything after it until reset().
 //
-// Behind a slice lies the next one, as in one tensor: combine reads it there. Writes that leave a slice are reported and
-// not performed.
+// Behind a slice lies the next one, as in one tensor: combine reads it there. Writes that leave a slice are reported
+// and not performed.
 //
 // What is not modelled: top-k tables that overflow their reservation (the rank refuses instead), EPLB statistics, low
 // precision combine, the torn rows of a hardware race (the higher rank wins; such rows are marked).

@@ -249,6 +249,8 @@ Result<void> SimAllToAll::set_slots(int rank, std::vector<std::int32_t> slots, c
   if (slots.size() != input.token_selected_experts.size()) return wrong("there is not a slot for every position");
   std::array<std::vector<bool>, kMaxRanks> seen;
   std::array<std::int32_t, kMaxTopK> targets;
+  const auto is_stray = [&](std::int32_t id) { return id < 0 || id >= config.num_experts; };
+  if (std::ranges::any_of(input.token_selected_experts, is_stray)) return wrong("an id is of no expert");
   for (std::size_t at = 0; at < slots.size(); at += top_k) {
     distinct_targets(input.token_selected_experts.data() + at, config.top_k, config.num_experts, ep_size_,
                      targets.data());

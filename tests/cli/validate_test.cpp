@@ -20,7 +20,7 @@ namespace a2asim {
 namespace {
 
 // How the device in the test departs from the truth.
-enum class Flaw { none, byte_in_slice, byte_in_output, no_guard, no_refusal, no_timeout };
+enum class Flaw { none, byte_in_slice, byte_in_output, no_guard, no_refusal, no_timeout, full_gpu };
 
 // A simulator that behaves like the CUDA backend: refuses, guards, times out.
 class StandIn final : public Device, public AllToAll {
@@ -68,6 +68,7 @@ class StandIn final : public Device, public AllToAll {
   }
   Result<void> replay(std::span<const GraphId> graphs, std::span<const DispatchInput> inputs,
                       std::vector<std::vector<std::byte>>& outputs) override {
+    if (flaw_ == Flaw::full_gpu) return fail(ErrorKind::runtime_error, "SKIPPED: no room for all blocks");
     if (auto ok = check({inputs.begin(), inputs.end()}); !ok) return ok;
     return sim_->replay(graphs, inputs, outputs);
   }
@@ -189,6 +190,11 @@ TEST_CASE("validate: disagreeing ranks, guard off: the same wrong tokens: guard 
 
 TEST_CASE("validate: graph steps go through capture and replay") {
   CHECK(validated("capture", true).graph_layers == 3);
+  const ScenarioValidation eager = validated("graph_buckets", false, Flaw::full_gpu);
+  CHECK(eager.result == CheckResult::passed);
+  CHECK(eager.graph_layers == 0);
+  CHECK(count(eager, CheckKind::receive, CheckResult::skipped) == 8);
+  CHECK(count(eager, CheckKind::output) == 8);
   const ScenarioValidation off = validated("graph_buckets", false);
   CHECK(off.graph_layers == 8);
   CHECK(off.nan_tokens + off.wrong_tokens > 0);

@@ -45,6 +45,8 @@ AllToAllConfig config_of(const a2asim_group_v1& group, const a2asim_rank_v1& ran
   config.combine_type = static_cast<DataType>(rank.combine_type);
   config.hidden_size = rank.hidden_size;
   config.max_top_k = rank.max_top_k;
+  config.payload_alignment = rank.payload_alignment;
+  config.skips_invalid_ids = rank.skips_invalid_ids != 0;
   config.active_rank_mask = rank.active_rank_mask;
   return config;
 }

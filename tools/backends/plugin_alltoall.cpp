@@ -29,6 +29,8 @@ a2asim_rank_v1 rank_of(const AllToAllConfig& config) {
   rank.combine_type = static_cast<std::int32_t>(config.combine_type);
   rank.hidden_size = config.hidden_size;
   rank.max_top_k = config.max_top_k;
+  rank.payload_alignment = static_cast<std::int32_t>(config.payload_alignment);
+  rank.skips_invalid_ids = config.skips_invalid_ids ? 1 : 0;
   rank.active_rank_mask = config.active_rank_mask;
   for (std::size_t p = 0; p < config.payload_bytes_per_token.size(); ++p) {
     const std::int64_t bytes = config.payload_bytes_per_token[p];

@@ -31,7 +31,8 @@ Group& group_of(void* object) { return *static_cast<Group*>(object); }
 // Sums of one order since v0.6.16: before, every addition of combine was rounded to the type of the rows.
 constexpr std::uint64_t kCapabilities =
     A2ASIM_CAN_TOLD_SLOTS | A2ASIM_CAN_ZERO_TOKENS | A2ASIM_CAN_CHANGING_R | A2ASIM_CAN_UNEQUAL_R |
-    A2ASIM_CAN_SEVERAL_RANKS | A2ASIM_CAN_SANITIZE | A2ASIM_CAN_READ_WORKSPACE |
+    A2ASIM_CAN_SEVERAL_RANKS | A2ASIM_CAN_GRAPHS | A2ASIM_CAN_SANITIZE | A2ASIM_CAN_EXPERTS |
+    A2ASIM_CAN_READ_WORKSPACE |
     (has_rank_mask<fi::MoeA2ADispatchParams> ? A2ASIM_CAN_RANK_MASK | A2ASIM_CAN_SUM_ORDER : 0);
 
 // Before CUDA starts: a queue for every rank's stream, and all kernels loaded at once, or ranks would wait for each
@@ -72,13 +73,25 @@ extern "C" const a2asim_backend_v1 a2asim_backend_v1_table = {
                         std::uint64_t mask) { return guarded(object, [&] { group_of(object).set_mask(mask); }); },
     .sanitize = [](void* object, std::int32_t invalid_expert_id,
                    void*) { return guarded(object, [&] { group_of(object).sanitize(invalid_expert_id); }); },
-    .experts = nullptr,
+    .experts =
+        [](void* object, std::int32_t hidden_payload, std::int32_t weight_payload, void*) {
+          return guarded(object, [&] { group_of(object).experts({hidden_payload, weight_payload}); });
+        },
     .read_workspace =
         [](void* object, std::int32_t rank, void* to, std::int64_t bytes) {
           return guarded(object, [&] { group_of(object).read(static_cast<std::size_t>(rank), to, bytes); });
         },
     .poison = [](void* object, std::int32_t byte) { return guarded(object, [&] { group_of(object).poison(byte); }); },
-    .capture = nullptr,
-    .replay = nullptr,
+    .capture =
+        [](void* object, const a2asim_input_v1* inputs, std::int32_t invalid_expert_id, std::int32_t hidden_payload,
+           std::int32_t weight_payload, std::int32_t* graph) {
+          return guarded(object, [&] {
+            *graph = group_of(object).capture(inputs, invalid_expert_id, {hidden_payload, weight_payload});
+          });
+        },
+    .replay =
+        [](void* object, const std::int32_t* graphs, const a2asim_input_v1* inputs, void* const* outputs) {
+          return guarded(object, [&] { group_of(object).replay(graphs, inputs, outputs); });
+        },
     .check = nullptr,
 };

@@ -100,14 +100,23 @@ fi::MoeA2ADispatchParams Group::describe_dispatch(std::size_t r, const a2asim_in
   return params;
 }
 
+void Group::set_sizes(Rank& rank, const a2asim_input_v1& input) {
+  rank.tokens = input.num_tokens;
+  rank.runtime_max = input.runtime_max_tokens_per_rank;
+  rank.regions = RegionView(rank.at, ep_size(), rank.runtime_max, rank.config.payload_bytes_per_token,
+                            rank.config.num_payloads, combine_bytes(rank.config));
+}
+
+void Group::launch_dispatch(const fi::MoeA2ADispatchParams& params) {
+  fi::moe_a2a_prepare_dispatch_launch(params);
+  fi::moe_a2a_dispatch_launch(params);
+  check(cudaGetLastError(), "launching dispatch");
+}
+
 void Group::dispatch(const a2asim_input_v1* inputs) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    Rank& rank = own(r);
-    rank.tokens = inputs[r].num_tokens;
-    rank.runtime_max = inputs[r].runtime_max_tokens_per_rank;
-    rank.regions = RegionView(rank.at, ep_size(), rank.runtime_max, rank.config.payload_bytes_per_token,
-                              rank.config.num_payloads, combine_bytes(rank.config));
-    if (is_active(r)) check_sizes(rank, inputs[r]);
+    set_sizes(own(r), inputs[r]);
+    if (is_active(r)) check_sizes(own(r), inputs[r]);
   }
   // Nothing is allocated or freed between the launches: that would wait for the ranks that wait for those to come.
   std::vector<fi::MoeA2ADispatchParams> calls;
@@ -116,24 +125,27 @@ void Group::dispatch(const a2asim_input_v1* inputs) {
   wait();
   for (const fi::MoeA2ADispatchParams& params : calls) {
     use(own(static_cast<std::size_t>(params.ep_rank)));
-    fi::moe_a2a_prepare_dispatch_launch(params);
-    fi::moe_a2a_dispatch_launch(params);
-    check(cudaGetLastError(), "launching dispatch");
+    launch_dispatch(params);
   }
   wait();
 }
 
+void Group::launch_sanitize(std::size_t r, std::int32_t invalid_expert_id) {
+  Rank& rank = own(r);
+  const int p = rank.config.expert_id_payload;
+  if (p < 0) return;
+  auto* const ids = rank.field<std::int32_t>(rank.regions.region(p));
+  const int columns = static_cast<int>(rank.config.payload_bytes_per_token[p] / 4);
+  flashinfer::launch_sanitize(fi::moe_a2a_sanitize_expert_ids_launch, ids,
+                              rank.field<std::int32_t>(rank.at.recv_counters), invalid_expert_id, ep_size(),
+                              static_cast<int>(rank.runtime_max), columns, rank.stream);
+  check(cudaGetLastError(), "launching sanitize");
+}
+
 void Group::sanitize(std::int32_t invalid_expert_id) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    Rank& rank = own(r);
-    const int p = rank.config.expert_id_payload;
-    if (!is_active(r) || p < 0) continue;
-    use(rank);
-    auto* const ids = rank.field<std::int32_t>(rank.regions.region(p));
-    const int columns = static_cast<int>(rank.config.payload_bytes_per_token[p] / 4);
-    launch_sanitize(fi::moe_a2a_sanitize_expert_ids_launch, ids, rank.field<std::int32_t>(rank.at.recv_counters),
-                    invalid_expert_id, ep_size(), static_cast<int>(rank.runtime_max), columns, rank.stream);
-    check(cudaGetLastError(), "launching sanitize");
+    use(own(r));
+    if (is_active(r)) launch_sanitize(r, invalid_expert_id);
   }
   wait();
 }
@@ -154,7 +166,6 @@ void Group::raise_flags() {
 
 void Group::launch_combine(std::size_t r, std::int64_t runtime_max) {
   Rank& rank = own(r);
-  use(rank);
   const std::int64_t end =
       rank.regions.combine_region() + ep_size() * runtime_max * rank.regions.combine_bytes_per_token();
   check(end <= bytes_, "workspace insufficient for combine payload region");
@@ -185,18 +196,28 @@ void Group::launch_combine(std::size_t r, std::int64_t runtime_max) {
   check(cudaGetLastError(), "launching combine");
 }
 
-void Group::combine(const std::int64_t* runtime_max, void* const* outputs) {
+bool Group::fits() const {
   std::vector<std::int64_t> blocks(memory_.size(), 0);  // by GPU
   for (const Rank& rank : ranks_)
     blocks[static_cast<std::size_t>(rank.device)] += std::max<std::int64_t>(rank.tokens, 1);
   int processors = 0;
   check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0), "asking the GPU");
-  if (std::any_of(blocks.begin(), blocks.end(), [&](std::int64_t count) { return count > processors; })) raise_flags();
-  for (std::size_t r = 0; r < ranks_.size(); ++r)
-    if (is_active(r)) launch_combine(r, runtime_max[r]);
-  wait();
+  return std::all_of(blocks.begin(), blocks.end(), [&](std::int64_t count) { return count <= processors; });
+}
+
+void Group::give_outputs(void* const* outputs) {
   for (std::size_t r = 0; r < ranks_.size(); ++r)
     if (is_active(r)) copy(outputs[r], own(r).output, own(r).tokens * combine_bytes(own(r).config));
+}
+
+void Group::combine(const std::int64_t* runtime_max, void* const* outputs) {
+  if (!fits()) raise_flags();
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    use(own(r));
+    if (is_active(r)) launch_combine(r, runtime_max[r]);
+  }
+  wait();
+  give_outputs(outputs);
 }
 
 void Group::view(std::size_t r, a2asim_view_v1& view) {

@@ -89,6 +89,21 @@ struct Rank {
   }
 };
 
+struct Payloads {
+  int hidden = 0, weights = 0;
+};
+
+// What one rank's calls of a layer are captured as. `rank` has the inputs' place, which the kernels know.
+struct RankGraph {
+  cudaGraphExec_t exec = nullptr;
+  Rank rank;
+};
+struct Graph {
+  std::vector<RankGraph> ranks;
+  std::int32_t invalid_expert_id = -1;
+  Payloads payloads;
+};
+
 class Group {
  public:
   explicit Group(const a2asim_group_v1& group) : ranks_(static_cast<std::size_t>(group.ep_size)) {
@@ -105,6 +120,7 @@ class Group {
       check(splits_unevenly<fi::MoeA2ADispatchParams> || rank.config.num_experts % ep_size == 0,
             "SKIPPED: this release wants num_experts to be a multiple of ep_size");
       check(rank.config.num_experts >= ep_size, "num_experts must be at least ep_size");
+      check(rank.config.payload_alignment == 1, "SKIPPED: FlashInfer does not align its payloads");
       check(rank.config.top_k > 0 && rank.config.top_k <= fi::kMaxTopK,
             "SKIPPED: this release takes top_k up to " + std::to_string(fi::kMaxTopK));
       rank.at = a2asim::make_workspace_layout(ep_size, rank.config.max_num_tokens, rank.config.max_top_k);
@@ -122,6 +138,8 @@ class Group {
       if (rank.stream != nullptr) cudaStreamDestroy(rank.stream);
       cudaFree(rank.staging);
     }
+    for (Graph& graph : graphs_)
+      for (RankGraph& one : graph.ranks) cudaGraphExecDestroy(one.exec), cudaFree(one.rank.staging);
     for (const auto& [device, memory] : memory_) cudaSetDevice(device), cudaFree(memory);
   }
   Group(const Group&) = delete;
@@ -129,7 +147,10 @@ class Group {
 
   void dispatch(const a2asim_input_v1* inputs);
   void sanitize(std::int32_t invalid_expert_id);
+  void experts(const Payloads& payloads);
   void combine(const std::int64_t* runtime_max, void* const* outputs);
+  std::int32_t capture(const a2asim_input_v1* inputs, std::int32_t invalid_expert_id, const Payloads& payloads);
+  void replay(const std::int32_t* graphs, const a2asim_input_v1* inputs, void* const* outputs);
   void view(std::size_t r, a2asim_view_v1& view);
   void slots(std::size_t r, std::int32_t* to) {
     copy(to, own(r).field<std::byte>(own(r).at.topk_send_indices), 4 * own(r).tokens * own(r).config.top_k);
@@ -182,10 +203,17 @@ class Group {
   void stage(Rank& rank, const a2asim_input_v1& input, fi::MoeA2ADispatchParams& params);
   void check_sizes(const Rank& rank, const a2asim_input_v1& input) const;
   fi::MoeA2ADispatchParams describe_dispatch(std::size_t r, const a2asim_input_v1& input);
+  void set_sizes(Rank& rank, const a2asim_input_v1& input);
+  static void launch_dispatch(const fi::MoeA2ADispatchParams& params);
+  void launch_sanitize(std::size_t r, std::int32_t invalid_expert_id);
+  void launch_experts(std::size_t r, const Payloads& payloads);
   void launch_combine(std::size_t r, std::int64_t runtime_max);
+  void give_outputs(void* const* outputs);
+  bool fits() const;  // the blocks of all ranks of a GPU run at once
   void raise_flags();
 
   std::vector<Rank> ranks_;
+  std::vector<Graph> graphs_;
   std::vector<std::pair<int, void*>> memory_;  // by device
   std::int64_t bytes_ = 0;                     // of a slice
   std::uint64_t mask_ = ~std::uint64_t{0};
