@@ -254,7 +254,7 @@ std::string larger_caps_fit(const Scenario& world, Trial& trial) {
   const auto verdict_at = [&](std::int64_t cap) {
     Scenario capped = world;
     capped.env[std::string(row->env)] = std::to_string(cap);
-    const Result<ScenarioDeployment> deployed = deploy(capped, "world", "");
+    const Result<ScenarioDeployment> deployed = deploy(capped, "world", {});
     if (!deployed || deployed->deployment == nullptr) return Verdict::rejected;
     return judge_deployment(*deployed->deployment).verdict;
   };

@@ -127,7 +127,7 @@ TEST_CASE("SARIF of an exploration has one result a bad cell") {
 
 TEST_CASE("options of explore that cannot be used") {
   check_refused({"explore", "--sglang", "pr1"}, "no generation");
-  check_refused({"explore", "--sglang", "pr30450..pr29461"}, "older generation comes first");
+  check_refused({"explore", "--sglang", "pr30450..pr29461"}, "older version comes first");
   check_refused({"explore", "--sglang", "pr29461.."}, "no generation");
   for (const char* budget : {"", "s", "-1", "0", "10h", "ten", "99999999999999999999"})
     check_refused({"explore", "--budget", budget}, "--budget");

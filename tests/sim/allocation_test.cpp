@@ -52,7 +52,7 @@ ScenarioDeployment deployment(std::string_view generation, std::string_view flag
       "steps: [{mode: decode, tokens: [1, 1, 1, 1, 1, 1, 1, 1]}]\n";
   const auto scenario = parse_scenario(text, "test");
   REQUIRE_MESSAGE(scenario.has_value(), scenario.error().message);
-  auto made = deploy(*scenario, "test", "");
+  auto made = deploy(*scenario, "test", {});
   REQUIRE_MESSAGE(made.has_value(), made.error().message);
   return std::move(*made);
 }

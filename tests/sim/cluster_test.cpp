@@ -40,7 +40,7 @@ struct World {
         "\"}\nmodel: " + setup.model + "\nsteps: [{mode: decode, tokens: [" + tokens + "]}]\n";
     const auto scenario = parse_scenario(text, "test");
     REQUIRE_MESSAGE(scenario.has_value(), scenario.error().message);
-    auto made = deploy(*scenario, "test", "");
+    auto made = deploy(*scenario, "test", {});
     REQUIRE_MESSAGE(made.has_value(), made.error().message);
     deployed = std::move(*made);
     REQUIRE_MESSAGE(deployed.verdict == Verdict::agrees, deployed.why);

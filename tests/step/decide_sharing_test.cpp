@@ -33,7 +33,7 @@ std::unique_ptr<Deployment> deployment(const Generation& generation, std::string
       "steps: [{mode: decode, tokens: [1, 1, 1, 1]}]\n";
   const auto scenario = parse_scenario(text, "test");
   REQUIRE_MESSAGE(scenario.has_value(), scenario.error().message);
-  auto made = deploy(*scenario, "test", "");
+  auto made = deploy(*scenario, "test", {});
   REQUIRE_MESSAGE(made.has_value(), made.error().message);
   return std::move(made->deployment);
 }

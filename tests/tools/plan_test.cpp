@@ -9,6 +9,7 @@
 #include <set>
 
 #include "model/alltoall/routing.h"
+#include "model/engines/sglang/generation.h"
 #include "tools/plan/plan_formats.h"
 #include "tools/plan/plan_rules.h"
 

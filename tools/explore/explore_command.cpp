@@ -31,7 +31,8 @@ struct Options {
 };
 
 Result<std::size_t> generation_index(const Engine& engine, const std::string& text) {
-  const Result<VersionMatch> match = find_version(engine, {std::string(engine.name), text});
+  const Result<VersionMatch> match =
+      text.empty() ? engine.find_version(text) : find_version(engine, {std::string(engine.name), text});
   if (!match) return tl::unexpected(match.error());
   const std::vector<const Version*> versions = engine.versions();
   return static_cast<std::size_t>(std::ranges::find(versions, match->version) - versions.begin());
