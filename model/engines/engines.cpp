@@ -52,7 +52,7 @@ const Engine& engine_of(const Version& version) {
 std::string version_option(const Engine& engine) { return "--" + std::string(engine.name); }
 
 Result<VersionMatch> find_version(const Engine& engine, const VersionChoice& choice) {
-  if (choice.text.empty()) return VersionMatch{engine.versions().back(), false, ""};
+  if (!choice.is_given()) return VersionMatch{engine.versions().back(), false, ""};
   if (choice.engine != engine.name)
     return fail(ErrorKind::bad_input,
                 fmt::format("--{} names a version of another engine: this is {}'s; name one with {}", choice.engine,

@@ -46,8 +46,10 @@ struct VersionMatch {
 
 // The version that a person named beside a command, with the option that names it: --sglang v0.5.13.
 struct VersionChoice {
-  std::string engine;  // whose option it was; empty: none
-  std::string text;    // empty: none was given
+  std::string engine;  // whose option it was; empty: none was given
+  std::string text;
+
+  bool is_given() const { return !engine.empty(); }
 };
 
 // What the all-to-all of a server to be planned must look like; the engine writes its command.

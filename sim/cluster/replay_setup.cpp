@@ -68,9 +68,9 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   if (!command) return launch_error(command.error());
   const Result<const Engine*> engine = engine_of(scenario, file, *command);
   if (!engine) return tl::unexpected(engine.error());
-  const Result<VersionMatch> match = version.text.empty() ? (*engine)->find_version(scenario.version.value_or("newest"))
+  const Result<VersionMatch> match = !version.is_given() ? (*engine)->find_version(scenario.version.value_or("newest"))
                                                           : find_version(**engine, version);
-  if (!match && version.text.empty())
+  if (!match && !version.is_given())
     return scenario_error(file, scenario.at.version,
                           fmt::format("{}: {}", scenario.at.version_key, match.error().message));
   if (!match) return tl::unexpected(match.error());

@@ -220,6 +220,7 @@ TEST_CASE("launch command: words that a shell has split already") {
 
 TEST_CASE("launch command: printed so that a shell reads it back") {
   LaunchCommand command;
+  command.front_end = &launch_syntaxes().front()->front_ends.front();
   command.env.set("A", "it's");
   command.env.set("B", "");
   command.argv = {"--model-path", "a b", "", "$X", "#", "~", "tab\there"};

@@ -43,7 +43,7 @@ ReplayReport run(const Scenario& scenario, const ReplayOptions& options) {
 
 ReplayReport run(const std::string& name, const std::string& sglang = "", Fidelity fidelity = Fidelity::numeric) {
   ReplayOptions options;
-  options.version = {"sglang", sglang};
+  if (!sglang.empty()) options.version = {"sglang", sglang};
   options.fidelity = fidelity;
   return run(load(name), options);
 }

@@ -31,8 +31,7 @@ struct Options {
 };
 
 Result<std::size_t> generation_index(const Engine& engine, const std::string& text) {
-  const Result<VersionMatch> match =
-      text.empty() ? engine.find_version(text) : find_version(engine, {std::string(engine.name), text});
+  const Result<VersionMatch> match = find_version(engine, {std::string(engine.name), text});
   if (!match) return tl::unexpected(match.error());
   const std::vector<const Version*> versions = engine.versions();
   return static_cast<std::size_t>(std::ranges::find(versions, match->version) - versions.begin());
@@ -40,7 +39,7 @@ Result<std::size_t> generation_index(const Engine& engine, const std::string& te
 
 // "GEN", "GEN..GEN" (oldest first) or "all".
 Result<std::vector<const Version*>> chosen_generations(const VersionChoice& choice) {
-  const std::string wanted = choice.text.empty() ? "newest" : choice.text;
+  const std::string wanted = choice.is_given() ? choice.text : "newest";
   const Engine& engine = engine_of(choice);
   const std::vector<const Version*> all = engine.versions();
   if (wanted == "all") return all;

@@ -72,7 +72,7 @@ std::string date_of(std::int64_t time_ms) {
 
 void note_version(const LogContents& log, const FromLogOptions& options, FromLog& out) {
   const Engine& engine = options.launch ? find_engine(*options.launch) : *engines().front();
-  if (!options.version.text.empty()) {
+  if (options.version.is_given()) {
     out.scenario.engine = out.scenario.at.version_key = engine.name;
     out.scenario.version = options.version.text;
     return;

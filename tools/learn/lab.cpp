@@ -131,11 +131,16 @@ Step decode_step(std::vector<std::int64_t> tokens) {
   return step;
 }
 
+// Empty: the scenario's own.
+static VersionChoice version_named(std::string_view sglang) {
+  return sglang.empty() ? VersionChoice{} : VersionChoice{"sglang", std::string(sglang)};
+}
+
 Experiment run(const Lab& lab, const Scenario& scenario, std::string_view sglang) {
   Experiment experiment;
   Watch watch(experiment);
   ReplayOptions options;
-  options.version = {"sglang", std::string(sglang)};
+  options.version = version_named(sglang);
   options.rule = lab.rule;
   options.mirror = &watch;
   Result<ReplayReport> report = replay(scenario, "lesson", options);
@@ -152,7 +157,7 @@ std::string sizes_in_words(const Experiment& experiment, std::size_t at) {
 }
 
 std::unique_ptr<Deployment> deployment_of(const Lab& lab, const Scenario& scenario, std::string_view sglang) {
-  Result<ScenarioDeployment> deployed = deploy(scenario, "lesson", {"sglang", std::string(sglang)}, lab.rule);
+  Result<ScenarioDeployment> deployed = deploy(scenario, "lesson", version_named(sglang), lab.rule);
   A2ASIM_INVARIANT(deployed.has_value() && deployed->deployment, "a lesson's scenario can be deployed");
   return std::move(deployed->deployment);
 }

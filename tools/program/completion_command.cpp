@@ -37,6 +37,8 @@ Words choices_in(std::string description) {
   return choices;
 }
 
+std::string version_option_of(const Engine* engine) { return version_option(*engine); }
+
 struct Completed {
   const CLI::Option& option;
   bool takes_value() const { return option.get_items_expected_max() > 0; }
@@ -50,8 +52,9 @@ struct Completed {
   Words values() const {
     const std::string type = option.get_type_name();
     Words values;
-    if (type == "GEN")
-      for (const Engine* engine : engines())
+    const bool names_engine = std::ranges::count(engines(), option.get_name(), version_option_of) > 0;
+    for (const Engine* engine : engines())
+      if (type == "VERSION" && (!names_engine || option.get_name() == version_option(*engine)))
         for (const Version* version : engine->versions()) values.emplace_back(version->name);
     if (option.get_name() == "--engine")
       for (const Engine* engine : engines()) values.emplace_back(engine->name);

@@ -72,7 +72,7 @@ Result<ReplayForPage> replay_file(const std::string& file, const ReplayOptions& 
   Result<Scenario> scenario = load_scenario(file);
   if (!scenario) return tl::unexpected(scenario.error());
   Result<ReplayForPage> run = replay_for_page(std::move(*scenario), file, options, drawing_bytes);
-  if (run && run->scenario.expect && options.version.text.empty())
+  if (run && run->scenario.expect && !options.version.is_given())
     run->expectation = Expectation{*run->scenario.expect, differs_from(*run->scenario.expect, run->report)};
   return run;
 }
