@@ -116,9 +116,15 @@ class Mender {
   std::vector<Knob> knobs_;
 };
 
-std::string text(const MendSetting& setting) {
-  return fmt::format("{} {} to {}{} ({})", setting.raises || !setting.is_given ? "set" : "lower", setting.name,
-                     fmt::join(setting.values, " "), setting.raises ? " or more" : "", setting.now);
+FixStep as_step(const MendSetting& setting) {
+  FixStep step{setting.name.starts_with('-') ? FixStep::What::set_flag : FixStep::What::set_variable, setting.name};
+  if (step.what == FixStep::What::set_variable)
+    step.values.push_back(fmt::format("{}", fmt::join(setting.values, " ")));
+  else
+    for (const std::int64_t value : setting.values) step.values.push_back(std::to_string(value));
+  step.now = setting.now;
+  step.or_more = setting.raises;
+  return step;
 }
 
 }  // namespace
@@ -139,14 +145,13 @@ std::vector<CapacityMend> capacity_mends(const Deployment& deployment, const Che
   return Mender(deployment, report, trouble).mends();
 }
 
-std::string text(std::span<const CapacityMend> mends) {
-  std::vector<std::string> alternatives;
+Advice advice(std::span<const CapacityMend> mends) {
+  std::vector<Fix> fixes;
   for (const CapacityMend& mend : mends) {
-    std::vector<std::string> settings;
-    for (const MendSetting& setting : mend.settings) settings.push_back(text(setting));
-    alternatives.push_back(fmt::format("{}", fmt::join(settings, ", and ")));
+    Fix& fix = fixes.emplace_back();
+    for (const MendSetting& setting : mend.settings) fix.steps.push_back(as_step(setting));
   }
-  return fmt::format("{}", fmt::join(alternatives, ", or "));
+  return fixes;
 }
 
 }  // namespace a2asim

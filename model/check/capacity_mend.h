@@ -28,9 +28,8 @@ enum class CapacityTrouble : std::uint8_t {
 std::vector<CapacityMend> capacity_mends(const Deployment& deployment, const CheckReport& report,
                                          CapacityTrouble trouble);
 
-// "set VARIABLE to 256 or more (the cap is 255 now), or lower --chunked-prefill-size to 510 (now 512 / dp_size 2 = 256
-// a rank)"
-std::string text(std::span<const CapacityMend> mends);
+// "set VARIABLE=256 or more (the cap is 255 now), or set --chunked-prefill-size 510 (now 512 / dp_size 2 = 256 a rank)"
+Advice advice(std::span<const CapacityMend> mends);
 
 // The variable alone, untried: `needed_tokens` is what a rank wants.
 MendSetting raise_cap_variable(const Deployment& deployment, std::int64_t needed_tokens);

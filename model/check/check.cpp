@@ -96,13 +96,13 @@ Verdict verdict_of(const CheckReport& report) {
 
 // The same mends for all phases: who follows any of these fixes has nothing above the cap left.
 void offer_capacity_mends(const Deployment& deployment, CheckReport& report) {
-  std::array<std::optional<std::string>, 2> fixes;  // by CapacityTrouble; tried only where there is a use for them
+  std::array<std::optional<Advice>, 2> fixes;  // by CapacityTrouble; tried only where there is a use for them
   for (CheckFinding& finding : report.findings) {
     if (finding.kind != FindingKind::over_capacity) continue;
     const auto trouble = finding.severity == Severity::error ? CapacityTrouble::errors : CapacityTrouble::any_notes;
-    std::optional<std::string>& fix = fixes[static_cast<std::size_t>(trouble)];
-    if (!fix) fix = text(capacity_mends(deployment, report, trouble));
-    if (!fix->empty()) finding.fix = *fix;
+    std::optional<Advice>& fix = fixes[static_cast<std::size_t>(trouble)];
+    if (!fix) fix = advice(capacity_mends(deployment, report, trouble));
+    if (!fix->words.empty()) finding.advise(*fix);
   }
 }
 

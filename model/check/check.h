@@ -40,10 +40,13 @@ struct CheckFinding {
   std::string consequence;         // what happens on hardware: NaN, garbage, illegal memory access, assertion, hang
   std::vector<std::string> chain;  // why: flag -> predicate -> what each rank knew -> what it chose
   std::string fix;                 // what to change, naming flag or variable and both numbers
+  std::vector<Fix> fixes;          // the same as edits of the command, where it can be said as such; alternatives
   std::optional<CheckWitness> witness;
   std::optional<CheckWitness> before;  // an earlier batch, without which the witness shows nothing
   std::optional<CheckWaste> waste;
   std::int64_t needed_tokens_per_rank = 0;  // above the cap: what the cap would have to be, as far as it is known
+
+  void advise(Advice advice) { fix = std::move(advice.words), fixes = std::move(advice.fixes); }
 };
 
 // Both of its words may stand over an error: `verdict` is about sizes, as replay's is, so that a deployment whose ranks

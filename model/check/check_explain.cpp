@@ -74,12 +74,12 @@ void add_rank_lines(const TroubledBatch& batch, std::vector<std::string>& chain)
     seen.push_back(outcome);
     const auto alike = std::count_if(batch.decisions.begin(), batch.decisions.end(),
                                      [&](const RankDecision& other) { return outcome_of(other) == outcome; });
-    chain.push_back(rank_line(batch, rank) + (alike > 1 ? fmt::format(", as on {} more", alike - 1) : ""));
+    chain.push_back(rank_line(batch, rank) + (alike > 1 ? fmt::format(" (same on {} more)", alike - 1) : ""));
   }
   if (others.empty()) return;
   const auto [least, most] = std::minmax_element(others.begin(), others.end());
-  chain.push_back(fmt::format("{} more DP {} to other R, {}", others.size(),
-                              others.size() == 1 ? "rank comes" : "ranks come",
+  chain.push_back(fmt::format("{} more DP {} other R, {}", others.size(),
+                              others.size() == 1 ? "rank uses" : "ranks use",
                               *least == *most ? std::to_string(*least) : fmt::format("from {} to {}", *least, *most)));
 }
 
@@ -87,9 +87,9 @@ bool any_replay(const TroubledBatch& batch) {
   return std::any_of(batch.decisions.begin(), batch.decisions.end(), [](const RankDecision& d) { return d.replay; });
 }
 
-std::string fix_cap_variable(const Deployment& deployment, std::int64_t needed_tokens) {
+Advice fix_cap_variable(const Deployment& deployment, std::int64_t needed_tokens) {
   const CapacityMend raise{{raise_cap_variable(deployment, needed_tokens)}};
-  return text(std::span(&raise, 1));
+  return advice(std::span(&raise, 1));
 }
 
 bool capture_exceeds_cap(const Deployment& deployment) {
@@ -160,7 +160,7 @@ CheckFinding explain_gather(const Deployment& deployment, const TroubledBatch& b
       unit(batch.phase), counts_text(batch), first.rank, sizes(first), other.rank, sizes(other));
   finding.consequence = on_hardware(finding.kind, Situation::gather);
   finding.chain = checked_engine(deployment).knowledge();
-  finding.fix = checked_engine(deployment).fix_disagreement(false);
+  finding.advise(checked_engine(deployment).fix_disagreement(false));
   finding.witness = to_witness(batch);
   return finding;
 }
@@ -171,7 +171,7 @@ CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBa
   finding.kind = FindingKind::geometry_disagreement;
   finding.severity = Severity::error;
   finding.phase = batch.phase;
-  finding.message = fmt::format("ranks derive different runtime_max_tokens_per_rank {} from {} {}", r_text(batch),
+  finding.message = fmt::format("ranks use different buffer sizes R = {} for {} {}", r_text(batch),
                                 unit(batch.phase), counts_text(batch));
   const auto left = std::ranges::count_if(batch.decisions, leaves);
   if (left > 0 && left < std::ssize(batch.decisions))
@@ -184,9 +184,9 @@ CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBa
                                                                       : Situation::eager);
   finding.chain = checked_engine(deployment).knowledge();
   add_rank_lines(batch, finding.chain);
-  finding.fix = deployment.rule
-                    ? "make the rule depend only on what every rank knows alike (see the differing views above)"
-                    : checked_engine(deployment).fix_disagreement(any_replay(batch));
+  finding.advise(deployment.rule
+                     ? "make the rule depend only on what every rank knows alike (see the differing views above)"
+                     : checked_engine(deployment).fix_disagreement(any_replay(batch)));
   finding.witness = to_witness(batch);
   return finding;
 }
@@ -215,7 +215,7 @@ CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledB
       fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens, deployment.max_num_tokens_source));
   add_rank_lines(batch, finding.chain);
   finding.needed_tokens_per_rank = needed_tokens;
-  finding.fix = fix_cap_variable(deployment, needed_tokens);
+  finding.advise(fix_cap_variable(deployment, needed_tokens));
   finding.witness = to_witness(batch);
   return finding;
 }
@@ -260,7 +260,7 @@ CheckFinding explain_capture(const Deployment& deployment, const TroubledBatch& 
       fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens, deployment.max_num_tokens_source));
   add_rank_lines(batch, finding.chain);
   finding.needed_tokens_per_rank = deployment.capture_bs.back() * width / deployment.topology.attn_tp_size;
-  finding.fix = fix_cap_variable(deployment, finding.needed_tokens_per_rank);
+  finding.advise(fix_cap_variable(deployment, finding.needed_tokens_per_rank));
   finding.witness = to_witness(batch);
   return finding;
 }
@@ -286,7 +286,7 @@ CheckFinding explain_rejection(const Rejection& rejection) {
   finding.message = fmt::format("{}: {}: {}{}{}", when, rejection.handler, name(rejection.error.kind),
                                 rejection.error.message.empty() ? "" : ": ", rejection.error.message);
   finding.consequence = on_hardware(finding.kind, at_start ? Situation::start : Situation::first_forward);
-  finding.fix = rejection.fix;
+  finding.advise(rejection.fix);
   return finding;
 }
 
@@ -313,7 +313,7 @@ CheckFinding explain_waste(const Deployment& deployment, Phase phase, std::int64
   finding.message = fmt::format("R = {} while a rank has {} rows: {} slots are computed per rank where {} are needed",
                                 r, rows, finding.waste->computed, finding.waste->needed);
   finding.consequence = on_hardware(finding.kind);
-  finding.fix = checked_engine(deployment).fix_waste(deployment.max_num_tokens);
+  finding.advise(checked_engine(deployment).fix_waste(deployment.max_num_tokens));
   return finding;
 }
 

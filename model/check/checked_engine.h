@@ -52,9 +52,9 @@ class CheckedEngine {
   // From the flags to what every rank knows of the others' counts, a line each.
   virtual std::vector<std::string> knowledge() const = 0;
   // Ranks derive different sizes by the version's own rule; `any_replay`: some rank replays a graph.
-  virtual std::string fix_disagreement(bool any_replay) const = 0;
-  virtual std::string fix_every_forward() const = 0;
-  virtual std::string fix_waste(std::int64_t max_num_tokens) const = 0;
+  virtual Advice fix_disagreement(bool any_replay) const = 0;
+  virtual Advice fix_every_forward() const = 0;
+  virtual Advice fix_waste(std::int64_t max_num_tokens) const = 0;
 
   // --- what mends try
   virtual CapVariable cap(const Deployment& deployment) const = 0;

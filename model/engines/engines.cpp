@@ -35,6 +35,28 @@ Result<const Engine*> find_engine(std::string_view name) {
               fmt::format("'{}' is no engine known here; name one of {}", name.substr(0, 60), names));
 }
 
+Result<VersionMatch> find_version(const Engine& engine, std::string_view text) {
+  const std::vector<const Version*> all = engine.versions();
+  std::string word(text);
+  std::ranges::transform(word, word.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  if (word == "main" || word == "dev" || word == "nightly" || word == "newest")
+    return VersionMatch{all.back(), false, ""};
+  const bool is_any = word == "latest" || word == "stable";
+  std::string_view prefix = word;  // "v0.5.", of v0.5.x and v0.5.*
+  if (!is_any && !prefix.ends_with(".x") && !prefix.ends_with(".*")) return engine.find_version(text);
+  prefix.remove_suffix(is_any ? prefix.size() : 1);
+  for (auto version = all.rbegin(); version != all.rend(); ++version)
+    for (auto release = (*version)->releases.rbegin(); release != (*version)->releases.rend(); ++release) {
+      std::string_view name = release->name;
+      if (!prefix.starts_with('v') && name.starts_with('v')) name.remove_prefix(1);
+      if (name.starts_with(prefix)) return VersionMatch{*version, false, std::string(release->note)};
+    }
+  return fail(ErrorKind::bad_input, fmt::format("{} has no release '{}' that is known here; name one of "
+                                                "'a2asim versions'",
+                                                engine.name, text.substr(0, 60)));
+}
+
 const Engine& find_engine(const LaunchCommand& command) {
   const std::string_view name = command.front_end != nullptr ? command.front_end->engine : engines().front()->name;
   const auto found = std::ranges::find(engines(), name, &Engine::name);
@@ -57,7 +79,7 @@ Result<VersionMatch> find_version(const Engine& engine, const VersionChoice& cho
     return fail(ErrorKind::bad_input,
                 fmt::format("--{} names a version of another engine: this is {}'s; name one with {}", choice.engine,
                             engine.title, version_option(engine)));
-  Result<VersionMatch> match = engine.find_version(choice.text);
+  Result<VersionMatch> match = find_version(engine, std::string_view(choice.text));
   if (!match) return fail(match.error().kind, fmt::format("{}: {}", version_option(engine), match.error().message));
   return match;
 }

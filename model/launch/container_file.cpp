@@ -9,6 +9,7 @@
 #include "model/launch/file_kinds.h"
 #include "model/launch/launch_file.h"
 #include "model/launch/launch_text.h"
+#include "model/launch/shell_expand.h"
 #include "model/launch/shell_syntax.h"
 
 namespace a2asim {
@@ -75,6 +76,13 @@ std::string filled(std::string text, const Settings& settings, const Environment
     text.erase(0, end + 1);
   }
   return out + text;
+}
+
+// ${TAG:-latest} as compose fills it in, from the surrounding environment.
+std::string defaults_of(const std::string& text, const Environment& given) {
+  ShellVariables variables;
+  for (const auto& [name, value] : given.values()) variables.set(name, {value});
+  return ShellExpander(variables).text(text).text;
 }
 
 class Containers {
@@ -173,6 +181,8 @@ class Containers {
     LaunchPiece piece{"", name, 0, false, {}};
     piece.image = scalar_of(container, "image");
     piece.gpu = gpu_;
+    if (const std::string image = scalar_of(container, "image"); !image.empty())
+      piece.images.push_back(filled(defaults_of(image, given_), {}, given_));
     Settings settings;
     std::string words;
     for (const char* key : {"envFrom", "environment", "env"})

@@ -5,6 +5,7 @@
 
 #include "model/launch/file_kinds.h"
 #include "model/launch/launch_text.h"
+#include "model/launch/shell_expand.h"
 #include "model/launch/shell_syntax.h"
 
 namespace a2asim {
@@ -75,17 +76,26 @@ std::optional<std::string> exec_form(const std::string& rest) {
 
 }  // namespace
 
-std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text) {
+std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text, const Environment& given) {
   const std::vector<Instruction> instructions = instructions_of(text);
   const auto first = std::ranges::find_if(instructions, [](const Instruction& one) { return one.name != "ARG"; });
   if (first == instructions.end() || first->name != "FROM") return std::nullopt;
-  std::string settings, entry, command;
+  std::string settings, entry, command, image;
+  ShellVariables arguments;  // of ARG: FROM and ENV see them
+  for (const auto& [name, value] : given.values()) arguments.set(name, {value});
   bool entry_is_shell = false;
   LaunchPieces out;
   std::size_t line = 1;
   for (const Instruction& one : instructions) {
+    if (one.name == "ARG")
+      if (const std::string name(assigned_name(one.rest)); !name.empty() && !given.is_set(name))
+        arguments.set(name, ShellExpander(arguments).word(one.rest.substr(name.size() + 1)));
     if (one.name == "FROM") {
       settings.clear(), entry.clear(), command.clear();
+      const std::string_view from = std::string_view(one.rest).starts_with("--")
+                                        ? trimmed(std::string_view(one.rest).substr(one.rest.find(' ') + 1))
+                                        : std::string_view(one.rest);
+      image = ShellExpander(arguments).word(from.substr(0, from.find_first_of(" \t"))).text;
     } else if (one.name == "ENV" || one.name == "ARG") {
       const std::size_t blank = one.rest.find_first_of(" \t");
       const bool old_form = one.name == "ENV" && assigned_name(one.rest).empty() && blank != std::string::npos;
@@ -103,7 +113,7 @@ std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text) {
     }
   }
   const std::string all = entry.empty() ? command : entry_is_shell || command.empty() ? entry : entry + " " + command;
-  out.pieces.push_back({settings + all + "\n", "", line, false, {}});
+  out.pieces.push_back({settings + all + "\n", "", line, false, {}, {image}});
   return out;
 }
 

@@ -18,6 +18,7 @@ struct LaunchPiece {
   bool is_script = true;            // its lines are the file's; else all servers begin at `line`
   std::vector<std::string> unread;  // see LaunchCommand::unread
   std::string image = {}, gpu = {};
+  std::vector<std::string> images = {};  // see LaunchedServer::images
 };
 
 struct LaunchPieces {
@@ -28,7 +29,7 @@ struct LaunchPieces {
 // Nothing: the text is not of this kind.
 std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Environment& given);
 std::optional<LaunchPieces> pieces_of_python(std::string_view text);
-std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text);
+std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text, const Environment& given);
 std::optional<LaunchPieces> pieces_of_markdown(std::string_view text);
 
 }  // namespace a2asim

@@ -71,6 +71,7 @@ struct LaunchedServer {
   std::size_t line = 1;   // of the text, where its command begins
   std::string name;       // of its service, container or role, where the file gives one
   std::string condition;  // when it is started, where the outside decides: "ROLE=decode"; empty: always
+  std::vector<std::string> images = {};  // container images that stand beside it, the nearest last: "NAME:TAG"
 };
 
 // All servers that a text starts, in order; conditions that the text decides are decided. given: what surrounds the

@@ -10,8 +10,6 @@
 namespace a2asim {
 namespace {
 
-bool starts_none(const Error& error) { return error.message.find("starts no ") != std::string::npos; }
-
 // The servers of all pieces. A piece without one is none of the file's launches; an error of one is the file's.
 Result<std::vector<LaunchedServer>> find_in_pieces(const LaunchPieces& found, const std::string& text,
                                                    const Environment& given, bool nested_kinds) {
@@ -19,7 +17,7 @@ Result<std::vector<LaunchedServer>> find_in_pieces(const LaunchPieces& found, co
   std::vector<LaunchedServer> servers;
   for (const LaunchPiece& piece : found.pieces) {
     auto own = nested_kinds ? find_servers_in_file(piece.text, given) : find_servers(piece.text, given);
-    if (!own && (starts_none(own.error()) || own.error().message.starts_with("no command"))) continue;
+    if (!own && starts_no_server(own.error())) continue;
     if (!own)
       return fail(ErrorKind::bad_input,
                   fmt::format("{}from line {} on: {}", piece.name.empty() ? "" : piece.name + ", ", piece.line,
@@ -30,6 +28,7 @@ Result<std::vector<LaunchedServer>> find_in_pieces(const LaunchPieces& found, co
       std::ranges::copy(piece.unread, std::back_inserter(server.command.unread));
       if (server.command.image.empty()) server.command.image = piece.image;
       if (server.command.gpu.empty()) server.command.gpu = piece.gpu;
+      server.images.insert(server.images.begin(), piece.images.begin(), piece.images.end());
       servers.push_back(std::move(server));
     }
   }
@@ -39,11 +38,16 @@ Result<std::vector<LaunchedServer>> find_in_pieces(const LaunchPieces& found, co
 
 }  // namespace
 
+bool starts_no_server(const Error& error) {
+  return error.message.find("starts no ") != std::string::npos || error.message.starts_with("no command") ||
+         error.message.ends_with("whose rules are not known here");
+}
+
 Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given) {
   if (auto error = check_launch_text(text)) return tl::unexpected<Error>(std::move(*error));
   if (const auto found = pieces_of_python(text)) return find_in_pieces(*found, text, given, false);
   if (const auto found = pieces_of_markdown(text)) return find_in_pieces(*found, text, given, true);
-  if (const auto found = pieces_of_dockerfile(text)) return find_in_pieces(*found, text, given, false);
+  if (const auto found = pieces_of_dockerfile(text, given)) return find_in_pieces(*found, text, given, false);
   if (const auto found = pieces_of_yaml(text, given)) return find_in_pieces(*found, text, given, false);
   return find_servers(text, given);
 }

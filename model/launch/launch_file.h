@@ -26,6 +26,9 @@ std::optional<ConfigUse> find_config(const LaunchCommand& command);
 // Puts its options in the place of those words. Errors: bad_input, with the line.
 Result<void> merge_config(LaunchCommand& command, const ConfigUse& use, const std::string& text);
 
+// Of an error of find_servers and find_servers_in_file: the text was read, and holds no command that starts a server.
+bool starts_no_server(const Error& error);
+
 // The first of them; where there are several, a note says so.
 Result<LaunchCommand> parse_launch_text(const std::string& text);
 

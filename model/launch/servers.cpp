@@ -151,6 +151,17 @@ class Run {
     const auto found = find_front_end(words);
     const auto before = words.first(found ? found->front : words.size());
     ShellVariables variables = start.variables;
+    const std::size_t outer_images = images_.size();
+    add_images(before);
+    auto done = start_or_enter(start, found, before, variables);
+    images_.resize(outer_images);
+    return done;
+  }
+
+ private:
+  Result<void> start_or_enter(const ShellStart& start, const std::optional<FoundServer>& found,
+                              std::span<const ShellValue> before, ShellVariables variables) {
+    const std::span<const ShellValue> words = start.words;
     if (const auto nested = find_nested_text(before)) {
       add_prefix(before.first(*nested), variables);
       const std::size_t servers = servers_.size();
@@ -167,7 +178,21 @@ class Run {
     return {};
   }
 
- private:
+  // NAME:TAG among the words of what carries the command: docker run NAME:TAG, srun --container-image=NAME:TAG.
+  void add_images(std::span<const ShellValue> before) {
+    for (const ShellValue& value : before) {
+      std::string_view word = value.text;
+      if (word.starts_with("--container-image=")) word.remove_prefix(word.find('=') + 1);
+      if (word.starts_with("docker://")) word.remove_prefix(9);
+      const std::size_t colon = word.rfind(':');
+      const std::size_t slash = word.rfind('/');
+      const bool has_tag = colon != std::string_view::npos && (slash == std::string_view::npos || slash < colon) &&
+                           colon > 0 && colon + 1 < word.size();
+      if (has_tag && !word.starts_with('-') && word.find_first_of(" =\n") == std::string_view::npos)
+        images_.emplace_back(word);
+    }
+  }
+
   static std::string_view inner_text(std::string_view word) {
     return word.starts_with("--wrap=") ? word.substr(7) : word;
   }
@@ -206,6 +231,7 @@ class Run {
   void add(const FoundServer& found, const ShellStart& start, const ShellVariables& variables) {
     LaunchedServer server;
     server.line = line_;
+    server.images = images_;
     LaunchCommand& command = server.command;
     command.front_end = found.front_end;
     for (const auto& [name, value] : variables.values) {
@@ -250,6 +276,7 @@ class Run {
   std::vector<LaunchedServer> servers_;
   std::vector<Note> notes_;
   std::map<std::string, std::string, std::less<>> files_;
+  std::vector<std::string> images_;  // around the command that is read
   int depth_ = 0, nested_left_ = kMostNestedTexts;
   std::size_t line_ = 1;  // of the text, where the outermost command begins
 };

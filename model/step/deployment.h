@@ -21,6 +21,7 @@
 #include "model/flashinfer/capacity.h"
 #include "model/step/batch.h"
 #include "model/step/decider.h"
+#include "model/step/fix.h"
 #include "model/step/model_shapes.h"
 #include "model/step/sizing_rule.h"
 #include "model/step/topology.h"
@@ -43,7 +44,7 @@ struct Rejection {
   std::string where;
   std::string handler;  // "_handle_a2a_moe", "graph capture", ..
   Error error;
-  std::string fix;
+  Advice fix;
 };
 
 // A number that a command may leave to the machine: then `value` is what is assumed, and findings that need it are notes.

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/base/note.h"
@@ -109,12 +110,20 @@ struct Engine {
   std::string_view log_lines;                                     // what its log must show for from-log to read it
   std::string_view log_numbering;                                 // the setting that numbers the steps in its log
   std::string_view pull_requests;                                 // address of a change, without its number
+  std::string_view images = {};                                    // its container images, without tags, by blanks
+  // Every spelling of an option that the version knows, that one included; none: it does not know it.
+  std::vector<std::string> (*spellings)(const Version& version, std::string_view option) = nullptr;
+  // Options that the version knows, in the order in which it lists them, and their defaults as JSON.
+  std::vector<std::pair<std::string, std::string>> (*options)(const Version& version) = nullptr;
 };
 
 // --- the list, kept in model/engines/engines.cpp; the first is the one that is meant where nothing names one
 std::span<const Engine* const> engines();
-Result<const Engine*> find_engine(std::string_view name);  // Errors: bad_input, with the names there are
-const Engine& find_engine(const LaunchCommand& command);   // whose server it starts
+Result<const Engine*> find_engine(std::string_view name);            // Errors: bad_input, with the names there are
+// As the engine finds it; also "latest" (its newest release), "main" and "nightly" (its newest rules) and "v0.5.x" (the
+// newest release of these). Errors: as the engine's.
+Result<VersionMatch> find_version(const Engine& engine, std::string_view text);
+const Engine& find_engine(const LaunchCommand& command);             // whose server it starts
 const Engine& engine_of(const Version& version);
 std::string version_option(const Engine& engine);  // "--sglang"
 // The newest where none was given. Errors: bad_input, with the option, for a version not known or of another engine.

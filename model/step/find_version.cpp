@@ -68,7 +68,7 @@ Result<VersionMatch> by_release(Versions versions, std::string_view text, std::s
     return VersionMatch{versions.front(), true, std::string(older)};
   return fail(ErrorKind::bad_input,
               fmt::format("{}: the generation of this release is not known here; name a PR or a date instead "
-                          "('a2asim generations' lists them)",
+                          "('a2asim versions' lists them)",
                           name));
 }
 

@@ -28,7 +28,7 @@ void settle_start(const Scenario& scenario, ScenarioDeployment& out) {
     }
     out.verdict = Verdict::rejected;
     out.why = "the engine refuses to start: " + words(rejection);
-    out.fix = rejection.fix;
+    out.fix = rejection.fix.words;
     return;
   }
   const auto failed = failed_capture(deployment);

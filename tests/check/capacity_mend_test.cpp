@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -22,36 +21,13 @@ CheckReport check(std::string_view generation, const std::string& command) {
   return check_deployment(*deploy(generation, command));
 }
 
-std::vector<std::string> split(const std::string& text, const std::string& separator) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  for (std::size_t end; (end = text.find(separator, begin)) != std::string::npos; begin = end + separator.size())
-    parts.push_back(text.substr(begin, end - begin));
-  parts.push_back(text.substr(begin));
-  return parts;
-}
-
 // The command with one alternative of a fix applied; counts the names that were seen.
-std::string mended(std::string command, const std::string& alternative, std::map<std::string, int>& seen) {
-  static const std::regex kSetting(R"((set|lower) (\S+) to ([0-9]+(?: [0-9]+)*)(?: or more)? \((?:now ([0-9]+))?)");
-  int settings = 0;
-  for (std::sregex_iterator it(alternative.begin(), alternative.end(), kSetting), end; it != end; ++it, ++settings) {
-    const std::smatch& setting = *it;
-    ++seen[setting[2]];
-    if (setting[1] == "lower" && setting[2] != "--cuda-graph-bs") {
-      CHECK(setting[4].matched);
-      CHECK(std::stoll(setting[3]) < std::stoll(setting[4]));
-    }
-    if (setting[2].str().starts_with("--")) {
-      command += fmt::format(" {} {}", setting[2].str(), setting[3].str());  // the last of two counts
-    } else {
-      const std::size_t at = command.find(setting[2].str() + "=");
-      if (at != std::string::npos) command.erase(at, command.find(' ', at) + 1 - at);
-      command = fmt::format("{}={} {}", setting[2].str(), setting[3].str(), command);
-    }
-  }
-  CHECK(settings >= 1);
-  return command;
+std::string mended(const std::string& command, const Fix& fix, std::map<std::string, int>& seen) {
+  CHECK_FALSE(fix.steps.empty());
+  for (const FixStep& step : fix.steps) ++seen[step.name];
+  LaunchCommand launch = parse_launch_command(command).value();
+  CHECK(apply(fix, launch, {}));
+  return print(launch);
 }
 
 // Applies every alternative of every error; the number of errors above the cap.
@@ -65,8 +41,8 @@ int check_mends(std::string_view generation, const std::string& command, std::ma
     if (finding.kind != FindingKind::over_capacity || finding.severity != Severity::error) continue;
     ++errors;
     CAPTURE(finding.fix);
-    for (const std::string& alternative : split(finding.fix, ", or ")) {
-      CAPTURE(alternative);
+    for (const Fix& alternative : finding.fixes) {
+      CAPTURE(in_words(alternative));
       CHECK(check(generation, mended(command, alternative, seen)).verdict == Verdict::agrees);
     }
   }
@@ -95,22 +71,22 @@ TEST_CASE("mend: the flag that made the batch is named, with a number that cures
   // pr26643 rounds counts up to a multiple of 2, so that 1025 tokens a rank would become 1026.
   const std::string chunk =
       fix_of("pr26643", server(1025, 2) + "--max-running-requests 16 --chunked-prefill-size 65536");
-  CHECK(contains(chunk, "lower --chunked-prefill-size to 2048 (now 65536 / dp_size 2 = 32768 a rank)"));
+  CHECK(contains(chunk, "set --chunked-prefill-size 2048 (now 65536 / dp_size 2 = 32768 a rank)"));
   CHECK_FALSE(contains(chunk, "--max-running-requests"));
   const std::string requests =
       fix_of("pr24850",
              "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=31 python3 -m sglang.launch_server --tp 2 --dp 2 "
              "--model-path M --enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend "
              "flashinfer_cutlass --max-running-requests 200 --chunked-prefill-size 64 --disable-cuda-graph");
-  CHECK(contains(requests, "lower --max-running-requests to 124 (now 200 / dp_size 2 = 100 a rank)"));
+  CHECK(contains(requests, "set --max-running-requests 124 (now 200 / dp_size 2 = 100 a rank)"));
 }
 
 TEST_CASE("mend: a batch of a small rank beside a large chunk is the chunk's") {
   const std::string fix = fix_of("pr22394", server(255, 2) +
                                                 "--max-running-requests 16 --chunked-prefill-size 512 "
                                                 "--cuda-graph-max-bs 200");
-  CHECK(contains(fix, "set SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK to 256 or more (the cap is 255 now)"));
-  CHECK(contains(fix, "lower --chunked-prefill-size to 510 (now 512 / dp_size 2 = 256 a rank)"));
+  CHECK(contains(fix, "set SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=256 or more (the cap is 255 now)"));
+  CHECK(contains(fix, "set --chunked-prefill-size 510 (now 512 / dp_size 2 = 256 a rank)"));
   CHECK_FALSE(contains(fix, "--max-running-requests"));
 }
 
@@ -118,22 +94,22 @@ TEST_CASE("mend: with a cap of 0 only the variable cures") {
   const std::string fix =
       fix_of("pr30450", server(0, 4) + "--max-running-requests 64 --chunked-prefill-size 512 --cuda-graph-max-bs 8");
   CHECK(contains(fix, "set SGLANG_"));
-  CHECK_FALSE(contains(fix, "lower"));
+  CHECK_FALSE(contains(fix, " --"));
 }
 
 TEST_CASE("mend: without chunks the bound of a prefill batch is --max-prefill-tokens") {
   const std::string fix = fix_of("pr30450", server(4096, 4) +
                                                 "--max-running-requests 64 --chunked-prefill-size -1 "
                                                 "--cuda-graph-max-bs 8");
-  CHECK(contains(fix, "lower --max-prefill-tokens to 4096 (now 16384, the bound without chunks)"));
+  CHECK(contains(fix, "set --max-prefill-tokens 4096 (now 16384, the bound without chunks)"));
 }
 
 TEST_CASE("mend: two limits above the cap are lowered together") {
   const std::string fix =
       fix_of("pr30450", server(64, 4) + "--max-running-requests 500 --chunked-prefill-size 4096 --cuda-graph-max-bs 8");
   CHECK(contains(fix,
-                 "lower --chunked-prefill-size to 256 (now 4096 / dp_size 4 = 1024 a rank), and lower "
-                 "--max-running-requests to 256 (now 500 / dp_size 4 = 125 a rank)"));
+                 "set --chunked-prefill-size 256 (now 4096 / dp_size 4 = 1024 a rank), and set "
+                 "--max-running-requests 256 (now 500 / dp_size 4 = 125 a rank)"));
 }
 
 TEST_CASE(

@@ -144,9 +144,9 @@ TEST_CASE("context parallelism and data-parallel experts") {
     CHECK(find(report, "rejected", "_handle_context_parallelism") != nullptr);
   }
   const auto fix = [](std::string_view flags) { return find(check({}, server(flags)), "rejected")->fix; };
-  CHECK(fix("--tp 8 --ep-size 4 --moe-dp-size 2 --attn-cp-size 4").starts_with("give --attn-cp-size 2 (now 4)"));
-  CHECK(fix("--tp 8 --ep-size 2 --moe-dp-size 2 --attn-cp-size 2").starts_with("give --ep-size 4 (now 2)"));
-  CHECK(fix("--tp 8 --ep-size 4 --moe-dp-size 2 --attn-cp-size 2 --pp-size 2").starts_with("give --pp-size 1 (now 2)"));
+  CHECK(fix("--tp 8 --ep-size 4 --moe-dp-size 2 --attn-cp-size 4").starts_with("set --attn-cp-size 2 (now 4)"));
+  CHECK(fix("--tp 8 --ep-size 2 --moe-dp-size 2 --attn-cp-size 2").starts_with("set --ep-size 4 (now 2)"));
+  CHECK(fix("--tp 8 --ep-size 4 --moe-dp-size 2 --attn-cp-size 2 --pp-size 2").starts_with("set --pp-size 1 (now 2)"));
   for (const char* legal : {"--tp 8 --ep-size 4 --moe-dp-size 2 --attn-cp-size 2", "--tp 8 --attn-cp-size 4",
                             "--tp 8 --moe-dp-size 2 --attn-cp-size 2"}) {
     CAPTURE(legal);

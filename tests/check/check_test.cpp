@@ -47,7 +47,7 @@ TEST_CASE("a disagreement comes with a smallest witness, the chain and the mend"
   // Both flags that the mend offers to drop are in the chain, with what each of them does there.
   CHECK(finding->chain.front().find("--enable-dp-lm-head not set (is set)") != std::string::npos);
   CHECK(finding->chain.front().find("--moe-dense-tp-size not set (is 1)") != std::string::npos);
-  CHECK(finding->chain.back().ends_with("R = 1, as on 2 more"));
+  CHECK(finding->chain.back().ends_with("R = 1 (same on 2 more)"));
   CHECK(find(report, "geometry_disagreement", Phase::eager_decode) == nullptr);  // eager uses the cap
 }
 
@@ -68,10 +68,10 @@ TEST_CASE("the chain has a line for four outcomes, and counts the ranks whose ou
   const std::vector<std::string> chain = explain_disagreement(*deployment, batch).chain;
   REQUIRE(chain.size() == 7);  // two of the flags, four outcomes, and the rest
   CHECK(chain.at(3).starts_with("DP rank 1: 2 requests"));
-  CHECK(chain.at(3).ends_with("R = 2, as on 1 more"));
+  CHECK(chain.at(3).ends_with("R = 2 (same on 1 more)"));
   CHECK(chain.at(6) == "3 more DP ranks come to other R, from 4 to 6");
   batch.decisions.resize(6);
-  CHECK(explain_disagreement(*deployment, batch).chain.back() == "1 more DP rank comes to other R, 4");
+  CHECK(explain_disagreement(*deployment, batch).chain.back() == "1 more DP rank uses other R, 4");
 }
 
 TEST_CASE("without graphs #29461 agrees: only the eager path matters, and it wastes") {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "model/base/one_line.h"
+#include "model/base/words.h"
 #include "model/engines/sglang/cap_variable.h"
 #include "model/engines/sglang/deployment.h"
 #include "model/engines/sglang/start/refused_argument.h"
@@ -134,6 +135,21 @@ const FlashInferLimits& flashinfer(const Version& version) {
   return limits(as_generation(version).capacity.flashinfer);
 }
 
+std::vector<std::string> spellings(const Version& version, std::string_view option) {
+  const Flag* flag = option_set(as_generation(version).options).find(option);
+  std::vector<std::string> out;
+  if (flag != nullptr)
+    for (const std::string_view one : split_words(flag->option_strings)) out.emplace_back(one);
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> options(const Version& version) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const OptionSet::Option& option : option_set(as_generation(version).options).options())
+    out.emplace_back(option.string, option.flag->default_json);
+  return out;
+}
+
 }  // namespace
 
 constexpr Engine kSglang{.name = kName,
@@ -151,6 +167,10 @@ constexpr Engine kSglang{.name = kName,
                          .skip_exchange = "SGLANG_SCHEDULER_SKIP_ALL_GATHER",
                          .log_lines = "\"Prefill batch, ..\" and \"Decode batch, ..\" at --log-level info",
                          .log_numbering = "SGLANG_LOG_FORWARD_ITERS=1",
-                         .pull_requests = "https://github.com/sgl-project/sglang/pull/"};
+                         .pull_requests = "https://github.com/sgl-project/sglang/pull/",
+
+                         .images = "lmsysorg/sglang rocm/sglang lmsysorg/sglang-rocm",
+                         .spellings = spellings,
+                         .options = options};
 
 }  // namespace a2asim

@@ -46,6 +46,12 @@ const Generation& first_with(bool Generation::*fact) {
   return *first;
 }
 
+std::string_view first_release_with(bool Generation::*fact) {
+  for (const Generation& generation : generations())
+    if (generation.*fact && !generation.releases.empty()) return generation.releases.front().name;
+  return first_with(fact).name;
+}
+
 Result<GenerationMatch> find_generation(std::string_view text) {
   std::vector<const Version*> versions;
   for (const Generation& generation : generations()) versions.push_back(&generation);

@@ -74,6 +74,8 @@ std::span<const Generation> generations();  // oldest first
 inline const Generation& newest_generation() { return generations().back(); }
 std::span<const Generation> newer_than(const Generation& generation);  // oldest first
 // The oldest version of which a fact is true: where a person finds it. At least the newest has it.
+// The oldest release whose version has the fact.
+std::string_view first_release_with(bool Generation::*fact);
 const Generation& first_with(bool Generation::*fact);
 
 // What a person asked for, and what they should know about the answer.

@@ -13,31 +13,34 @@ std::vector<std::string> SglangPart::knowledge() const {
   if (skip_all_gather)
     chain.push_back("SGLANG_SCHEDULER_SKIP_ALL_GATHER is set: the scheduler exchanges nothing");
   else if (is_collapsed())
-    chain.push_back("so the scheduler leaves every rank a one-entry list with its own count (the collapse)");
+    chain.push_back("so each rank sees only its own token count (the \"collapse\")");
   else if (args.enable_dp_attention)
-    chain.push_back("so every rank knows the counts of all ranks");
+    chain.push_back("so each rank sees the token counts of all ranks");
   return chain;
 }
 
-std::string SglangPart::fix_disagreement(bool any_replay) const {
-  if (skip_all_gather) return "unset SGLANG_SCHEDULER_SKIP_ALL_GATHER (now set) so that the counts are exchanged";
+Advice SglangPart::fix_disagreement(bool any_replay) const {
+  const std::string skip = "SGLANG_SCHEDULER_SKIP_ALL_GATHER";
+  if (skip_all_gather) return std::vector{unset_variable(skip, "now set, so that no counts are exchanged")};
   if (!is_collapsed()) return "use one version and one set of flags on all ranks";
   const Generation& cured = first_with(&Generation::always_gathers);
-  std::string fix = fmt::format(
-      "leave out --enable-dp-lm-head, or --moe-dense-tp-size (now {}): then all counts are known; or use SGLang with "
-      "#{} ({}) or newer",
-      args.moe_dense_tp_size.value_or(0), cured.pr, cured.date);
-  if (any_replay && generation().only_graphs_disagree) fix += "; or --disable-cuda-graph";
-  return fix;
+  std::vector<Fix> fixes;
+  if (args.enable_dp_lm_head) fixes.push_back(remove_flag("--enable-dp-lm-head"));
+  if (args.moe_dense_tp_size)
+    fixes.push_back(remove_flag("--moe-dense-tp-size", std::to_string(*args.moe_dense_tp_size)));
+  fixes.push_back(upgrade_to(std::string(first_release_with(&Generation::always_gathers)),
+                             fmt::format("#{}, {}", cured.pr, cured.date)));
+  if (any_replay && generation().only_graphs_disagree) fixes.push_back(set_flag("--disable-cuda-graph"));
+  return fixes;
 }
 
-std::string SglangPart::fix_every_forward() const {
-  return skip_all_gather
-             ? "unset SGLANG_SCHEDULER_SKIP_ALL_GATHER (now set): this backend needs the counts of all ranks"
-             : "see the assertion's own text";
+Advice SglangPart::fix_every_forward() const {
+  if (!skip_all_gather) return "see the assertion's own text";
+  return std::vector{unset_variable("SGLANG_SCHEDULER_SKIP_ALL_GATHER",
+                                    "now set; this backend needs the counts of all ranks")};
 }
 
-std::string SglangPart::fix_waste(std::int64_t max_num_tokens) const {
+Advice SglangPart::fix_waste(std::int64_t max_num_tokens) const {
   return fmt::format("SGLang with #{} or newer sizes by the batch; or lower {} towards the largest batch (now {})",
                      first_with(&Generation::always_gathers).pr, kCapVariable, max_num_tokens);
 }

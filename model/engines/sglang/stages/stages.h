@@ -15,7 +15,7 @@ struct Said {
   std::vector<Note> notes;
 
   // The engine stops at the first refusal; what comes after it would be judged on numbers that were never reached.
-  void reject(std::string_view handler, Error error, std::string fix) {
+  void reject(std::string_view handler, Error error, Advice fix) {
     if (rejections.empty()) rejections.push_back({"start", std::string(handler), std::move(error), std::move(fix)});
   }
   void note(std::string message) { notes.push_back({std::move(message)}); }

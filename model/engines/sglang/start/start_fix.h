@@ -4,15 +4,13 @@
 // rules are run again.
 #pragma once
 
-#include <string>
-
 #include "model/engines/sglang/start/server_args_start.h"
+#include "model/step/fix.h"
 
 namespace a2asim {
 
-// `refused` is what start_up(rules, given, env) came to, with its error. Alternatives are joined by "; or ", changes
-// that are needed together by ", and "; values name what they are now.
-std::string fix_for_start(const StartRules& rules, const ServerArgs& given, const Environment& env,
+// `refused` is what start_up(rules, given, env) came to, with its error.
+Advice fix_for_start(const StartRules& rules, const ServerArgs& given, const Environment& env,
                           const StartOutcome& refused);
 
 }  // namespace a2asim
