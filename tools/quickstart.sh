@@ -24,11 +24,11 @@ show() {
   local what=$1 example=$2 generation=$3 expected=$4 output code=0
   shift 4
   say "$what"
-  echo "\$ a2asim check --sglang $generation $* --file tools/examples/$example"
-  output=$(cd "$A2ASIM_ROOT" && "$program" check --sglang "$generation" "$@" --file "tools/examples/$example") || code=$?
+  echo "\$ a2asim check --sglang $generation $* tools/examples/$example"
+  output=$(cd "$A2ASIM_ROOT" && "$program" check --sglang "$generation" "$@" "tools/examples/$example") || code=$?
   printf '%s\n' "$output"
   [ $code -le 1 ] || die "a2asim stopped with exit code $code"
-  if [[ "${output,,}" != "$expected:"* ]]; then
+  if [[ "${output,,}" != *$'\n'"$expected:"* ]]; then
     echo "UNEXPECTED: the verdict should be $expected"
     unexpected=1
   fi
@@ -43,4 +43,4 @@ show "sglang #30242: the decode worker that crashed" graph_buckets.sh pr22394 di
 show "sglang #30450, the cure, on the command of #27945" collapse.sh pr30450 agrees "${v3[@]}"
 
 [ $unexpected = 0 ] || die "some verdict was not as expected (see UNEXPECTED above)"
-say "Done. Try your own: build/release/tools/a2asim check -- YOUR LAUNCH COMMAND"
+say "Done. Try your own: build/release/tools/a2asim check YOUR_FILE_OR_FOLDER"

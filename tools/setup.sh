@@ -6,7 +6,7 @@ set -euo pipefail
 
 A2ASIM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BUILD_PACKAGES=(g++ cmake ninja-build libeigen3-dev libcli11-dev libkainjow-mustache-dev nlohmann-json3-dev libyaml-cpp-dev
-  libfmt-dev libexpected-dev doctest-dev librapidcheck-dev python3 python3-jsonschema python3-yaml)
+  libtomlplusplus-dev libfmt-dev libexpected-dev doctest-dev librapidcheck-dev python3 python3-jsonschema python3-yaml)
 # Without these some tests are skipped, and say so. Only test.sh asks for them.
 TEST_PACKAGES=(pkg-config dpkg-dev doxygen zsh man-db universal-ctags pybind11-dev python3-dev python3-venv python3-pytest
   python3-hypothesis)

@@ -75,14 +75,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST_CASE("text: the verdict comes first, then what, witness, hardware, why and fix") {
+TEST_CASE("text: the verdict comes first, then what, fix, batch, hardware and why") {
   const std::string text = check_as_text(disagreeing(), {});
   CHECK(text.starts_with("DISAGREES: "));
   std::size_t last = 0;
   for (const std::string_view part :
        {"tp 16, dp 16, ep 16", "max_num_tokens 1024", "450.0 MiB", "error: geometry_disagreement in graph_decode",
-        "  what ", "derives 1", "  witness", "DP rank  mode", "  hardware", "illegal memory access", "  why",
-        "require_mlp_tp_gather", "  fix", "drop --enable-dp-lm-head"}) {
+        "  what ", "derives 1", "  fix", "drop --enable-dp-lm-head", "  batch", "DP rank  mode", "  hardware",
+        "illegal memory access", "  why", "require_mlp_tp_gather"}) {
     CAPTURE(part);
     const std::size_t at = text.find(part);
     CHECK(at != std::string::npos);

@@ -119,6 +119,25 @@ std::vector<Launch> fixed(const Launch& launch, const std::string& fix) {
   return out;
 }
 
+// The same of fixes that come as steps.
+std::vector<Launch> edited(const Launch& launch, const json& fixes) {
+  std::vector<Launch> out;
+  for (const json& fix : fixes) {
+    CHECK_MESSAGE(fix.at("cures") == true, launch.text(), fix.dump());
+    Launch& next = out.emplace_back(launch);
+    for (const json& step : fix.at("steps")) {
+      const std::string what = step.at("do"), name = step.at("name");
+      if (what == "upgrade") next.sglang = name;
+      if (what == "remove_flag" || what == "unset_variable" || what == "set_flag") leave_out(next, name);
+      if (what == "set_variable") next.env[name] = step.at("values").at(0);
+      if (what != "set_flag") continue;
+      next.words.push_back(name);
+      for (const json& value : step.at("values")) next.words.push_back(value);
+    }
+  }
+  return out;
+}
+
 // Follows the first fix that is offered, for as long as something is wrong; every other one must do no less.
 void follow(Launch launch, const std::string& of) {
   constexpr int kMostRounds = 4;
@@ -128,7 +147,8 @@ void follow(Launch launch, const std::string& of) {
     const json* error = first_error(report);
     REQUIRE_MESSAGE(error != nullptr, launch.text());
     const std::string fix = error->at("fix");
-    const std::vector<Launch> offers = fixed(launch, fix);
+    const std::vector<Launch> offers =
+        error->at("fixes").empty() ? fixed(launch, fix) : edited(launch, error->at("fixes"));
     REQUIRE_MESSAGE(!offers.empty(), launch.text(), "\nfix: ", fix);
     for (const Launch& offer : offers) {
       const json after = check(offer);
@@ -215,7 +235,8 @@ TEST_CASE("fix: changes that are needed together are offered together") {
   const json report = check(launch_of("pr29461", kLaunches.front()));
   CHECK(report.at("verdict") == "rejected");
   CHECK(first_error(report)->at("fix") ==
-        "give --enable-dp-attention --dp-size 4 (now 1), and give --moe-runner-backend flashinfer_cutlass (now auto)");
+        "add --enable-dp-attention, and set --dp-size 4 (now 1), and set --moe-runner-backend flashinfer_cutlass (now "
+        "auto)");
 }
 
 }  // namespace a2asim

@@ -16,6 +16,8 @@ FILES = " ".join(f"{source}/sim/scenarios/{name}.yaml" for name in (
 CALLS = {
     "check": [f"check --sglang pr29461 --file {source}/tools/examples/collapse.sh",
               f"check {SHAPE} --file {source}/tools/examples/graph_buckets.sh"],
+    "check --sglang all": [f"check --sglang v0.5.13..v0.5.16 {SHAPE} {source}/tools/examples/collapse.sh"],
+    "upgrade": [f"upgrade --from v0.5.13 --to v0.5.16 {SHAPE} {source}/tools/examples/collapse.sh"],
     "replay": [f"replay {FILES}"],
     "plan": [f"{POINT} --link-gbps 400", f"{POINT} --sglang pr14668 --max-num-tokens 16"],
     "explore": ["explore --sglang pr29461 --budget 500", "explore --sglang pr29461 --shard 1/8 --budget 100"],

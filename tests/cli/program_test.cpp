@@ -46,11 +46,13 @@ void refused(const Outcome& outcome, const std::vector<std::string>& parts) {
 }
 
 TEST_CASE("the program's own command line") {
-  refused(run({}), {"check", "generations", "--help"});
+  refused(run({}), {"check", "versions", "--help"});
   refused(run({"chek"}), {"did you mean 'check'"});
   refused(run({"frobnicate"}), {"there is no command 'frobnicate'", "check"});
   refused(run({"--frobnicate"}), {"--frobnicate"});
   refused(run({"check", "--frobnicate", "--", kServer}), {"a2asim check", "--frobnicate", "--help"});
+  refused(run({"check", "--formt", "json", "--", kServer}), {"did you mean --format?"});
+  refused(run({"explore", "--sglng", "v0.5.13"}), {"did you mean --sglang?"});
   refused(run({"check", "--format"}), {"--format needs a value"});
   refused(run({"check", "python3", "-m", "sglang.launch_server"}), {"--"});
   refused(run({"check", "--sglang", "pr30450", "--sglang", "pr29461", "--", kServer}),
@@ -60,7 +62,7 @@ TEST_CASE("the program's own command line") {
 }
 
 TEST_CASE("help and version") {
-  for (const Args& args : {Args{"--help"}, Args{"check", "--help"}, Args{"generations", "--help"}}) {
+  for (const Args& args : {Args{"--help"}, Args{"check", "--help"}, Args{"versions", "--help"}}) {
     const Outcome outcome = run(args);
     CHECK(outcome.exit_code == kNothingWrong);
     CHECK(outcome.err.empty());
@@ -70,10 +72,16 @@ TEST_CASE("help and version") {
   CHECK(contains(run({"check", "--help"}).out, "-- python3 -m sglang.launch_server"));
   CHECK(contains(run({"check", "--help"}).out, "Exit codes"));
   CHECK(run({"--version"}).out == "a2asim " + std::string(program_version()) + "\n");
+  CHECK(run({"check", "--version"}).out == run({"--version"}).out);
+  CHECK(run({"help", "check"}).out == run({"check", "--help"}).out);
+  CHECK(run({"help"}).out == run({"--help"}).out);
+  CHECK(run({"generations"}).out == run({"versions"}).out);
+  for (const char* hidden : {"  merge", "  completion", "  man "}) CHECK_FALSE(contains(run({"--help"}).out, hidden));
+  CHECK(contains(run({"help", "explore", "merge"}).out, "merge"));
 }
 
 TEST_CASE("no launch command") {
-  refused(run({"check"}, "", true), {"no launch command", "--file"});
+  refused(run({"check"}, "", true), {"no launch command", "`--`"});
   refused(run({"check"}, ""), {"no launch command", "standard input"});
   refused(run({"check"}, " \n\t\n"), {"no launch command"});
   refused(run({"check", "--"}), {"command"});
@@ -84,7 +92,7 @@ TEST_CASE("no launch command") {
 
 TEST_CASE("files that are none, or no text") {
   refused(run({"check", "--file", "/nonexistent/serve.sh"}), {"/nonexistent/serve.sh", "does not exist"});
-  refused(run({"check", "--file", "/"}), {"directory"});
+  refused(run({"check", "/"}), {"more than 10000 files"});
   refused(run({"check", "--file", ""}), {"does not exist"});
   const TemporaryFile binary("binary.sh", std::string("\x7F"
                                                       "ELF\0\0\0",
@@ -164,7 +172,7 @@ TEST_CASE("check: what argparse does not recognize is refused, with what was pro
 TEST_CASE("check: a tensor-parallel size that dp_size does not divide comes with one that it does") {
   const Outcome outcome = run(check({}, kServer + "--dp 8 --enable-dp-attention"));
   CHECK(outcome.exit_code == kErrorFound);
-  CHECK(contains(outcome.out, "give --tp-size 8 (now 1)"));
+  CHECK(contains(outcome.out, "set --tp-size 8 (now 1)"));
 }
 
 TEST_CASE("words and text are read alike") {
@@ -174,6 +182,8 @@ TEST_CASE("words and text are read alike") {
     CHECK(outcome.exit_code == kNothingWrong);
     json document = json::parse(outcome.out);
     for (const char* where : {"file", "line"}) document["servers"][0].erase(where);
+    for (json& finding : document["findings"]) finding.erase("fingerprint");
+    for (json& finding : document["servers"][0]["findings"]) finding.erase("fingerprint");
     return document;
   };
   const json as_words = answer(run(words));
@@ -308,12 +318,15 @@ TEST_CASE("the collapse: broken, hidden, broken again for graphs, cured") {
   }
 }
 
-TEST_CASE("text: the verdict comes first, on one screen") {
+TEST_CASE("text: the version and why, then the verdict, on one screen") {
   for (const Generation& generation : generations()) {
     CAPTURE(generation.name);
     const Outcome outcome = run(check({"--sglang", std::string(generation.name)}, kCollapse));
-    CHECK((outcome.out.starts_with("AGREES: ") || outcome.out.starts_with("DISAGREES: ")));
-    CHECK(outcome.exit_code == (outcome.out.starts_with("AGREES") ? kNothingWrong : kErrorFound));
+    CHECK(outcome.out.starts_with("sglang " + std::string(generation.name)));
+    CHECK(contains(outcome.out.substr(0, outcome.out.find('\n')), ": --sglang"));
+    const bool agrees = contains(outcome.out, "\nAGREES: ");
+    CHECK(agrees != contains(outcome.out, "\nDISAGREES: "));
+    CHECK(outcome.exit_code == (agrees ? kNothingWrong : kErrorFound));
     CHECK(std::ranges::count(outcome.out, '\n') <= 24);
   }
 }

@@ -10,7 +10,7 @@ import sys
 
 # find_package's name, or the folder of a header that find_path looks for -> vcpkg's. Threads is the system's.
 PORTS = {"Eigen3": "eigen3", "nlohmann_json": "nlohmann-json", "CLI11": "cli11", "Threads": None,
-         "kainjow": "kainjow-mustache"}
+         "kainjow": "kainjow-mustache", "toml": "tomlplusplus"}
 
 source, version = pathlib.Path(sys.argv[1]), sys.argv[2]
 port = source / "tools/vcpkg/ports/a2asim"

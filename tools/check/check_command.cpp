@@ -1,316 +1,337 @@
-// a2asim check: from a launch command to a verdict.
+// a2asim check: from launch commands, files and folders to verdicts.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <optional>
 
-#include "model/check/check.h"
-#include "model/check/finding_info.h"
+#include "model/base/one_line.h"
 #include "model/launch/launch_file.h"
 #include "model/step/engine.h"
+#include "tools/check/acceptance.h"
 #include "tools/check/check_formats.h"
+#include "tools/check/edit.h"
+#include "tools/check/releases.h"
+#include "tools/check/server_check.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
-#include "tools/program/model_config.h"
 #include "tools/program/rule_process.h"
-#include "tools/program/shape_options.h"
 #include "tools/program/template.h"
-#include "tools/program/text.h"
-#include "tools/program/version_options.h"
 #include "tools/report/check_page.h"
 #include "tools/report/page.h"
 
 namespace a2asim {
 namespace {
 
-constexpr double kMostGpuMemory_gib = 1 << 20;
-
-struct Options {
-  VersionChoice version;
-  std::optional<std::string> engine, gpu_memory, gpu, nvlink_domain, file, rule_cmd, report;
-  ShapeOptions shape;
-  std::vector<std::string> env;
-  std::vector<std::string> stray;  // words without `--` in front
-  std::string format = "text";
-  bool verbose = false;
+struct Options : ServerOptions {
+  std::optional<std::string> rule_cmd, report, baseline;
+  std::vector<std::string> paths, files;
+  std::string format = "text", rule_name;
+  bool verbose = false, strict = false, quiet = false, notes = false, diff = false, fix = false;
 };
 
-struct ReadCommand {
-  std::vector<LaunchedServer> servers;
-  CommandSource source;
+// One run over all servers of all texts.
+struct Run {
+  const Options& options;
+  const LaunchPaths& launches;
+  SettingsFiles& settings;
+  Baseline baseline;
+  std::vector<CheckedServer> servers = {};
+  std::vector<PreparedServer> prepared = {};  // of those that were decided
+  std::string page = {};
 };
 
-// Words behind `--`, or one of them that is a whole text.
-Result<std::vector<LaunchedServer>> servers_of_words(const std::vector<std::string>& words, const Environment& env) {
-  if (words.size() == 1) return find_servers_in_file(words[0], env);
-  Result<LaunchCommand> launch = parse_launch_words(words);
-  if (!launch) return tl::unexpected(launch.error());
-  return std::vector{LaunchedServer{std::move(*launch), 0, "", ""}};
-}
-
-Result<ReadCommand> read_command(const Options& options, const CommandLine& line, Io& io) {
-  using Kind = CommandSource::Kind;
-  if (!options.stray.empty()) {
-    return unusable(
-        fmt::format("'{}' was not expected: put `--` before the launch command", one_line(options.stray[0], 60)));
-  }
-  if (line.after_dashes && options.file) {
-    return unusable("two launch commands: one after `--`, one in --file; give one of them");
-  }
-  Environment env;
-  if (auto added = add_environment(options.env, env); !added) return tl::unexpected(added.error());
-  ReadCommand out;
-  Result<std::vector<LaunchedServer>> servers;
-  if (line.after_dashes) {
-    servers = servers_of_words(*line.after_dashes, env);
-  } else {
-    const bool from_file = options.file && *options.file != "-";
-    out.source = {from_file ? Kind::file : Kind::standard_input, from_file ? *options.file : ""};
-    if (!options.file && io.in_is_terminal)
-      return unusable("no launch command: give it after `--`, in --file, or on standard input");
-    const Result<std::string> text = from_file ? read_text_file(*options.file) : read_standard_input(io);
-    if (!text) return tl::unexpected(text.error());
-    if (text->find_first_not_of(" \t\r\n") == std::string::npos)
-      return unusable(
-          fmt::format("no launch command: {} is empty; give the command after `--`, in --file, or on standard input",
-                      from_file ? "file '" + one_line(*options.file) + "'" : "standard input"));
-    servers = find_servers_in_file(*text, env);
-  }
-  if (!servers) return tl::unexpected(servers.error());
-  out.servers = std::move(*servers);
-  return out;
-}
-
-std::string name_of(const LaunchedServer& server) {
-  return server.name.empty() ? server.line > 0 ? fmt::format("the server of line {}", server.line) : "the server"
-                             : fmt::format("server {} (line {})", server.name, server.line);
-}
-
-// A verdict on options that nobody read is none.
-Result<void> require_all_read(const LaunchedServer& server) {
-  if (server.command.unread.empty()) return {};
-  return unusable(fmt::format("{} takes options from {}, whose value is not known: set it with --env, or write it out",
-                              name_of(server), one_line(server.command.unread.front(), 100)));
-}
-
-// Files of options beside the launch.
-Result<void> read_config(LaunchedServer& server, const CommandSource& source) {
-  constexpr int kMostFiles = 16;
-  for (int files = 0; const auto config = find_config(server.command); ++files) {
-    const std::size_t slash = source.path.rfind('/');
-    const bool is_absolute = config->file.starts_with('/');
-    const std::string path =
-        is_absolute || slash == std::string::npos ? config->file : source.path.substr(0, slash + 1) + config->file;
-    const Result<std::string> text = read_text_file(path);
-    if (!text || files == kMostFiles)
-      return unusable(fmt::format(
-          "{} takes options from {}, which cannot be read here: put the file beside the launch, or give "
-          "its options",
-          name_of(server), one_line(fmt::format("{} {}", server.command.argv[config->at], config->file), 120)));
-    if (auto merged = merge_config(server.command, *config, *text); !merged)
-      return unusable(one_line(merged.error().message, 300));
-  }
-  return {};
-}
-
-CheckFinding note(FindingKind kind, std::string message) {
-  CheckFinding finding;
-  finding.kind = kind;
-  finding.message = std::move(message);
-  return finding;
-}
-
-// argparse itself stops the server: no deployment, but an answer.
-CheckReport refused_by_argparse(const Version& version, const LaunchCommand& launch, const Error& error) {
-  CheckReport report;
-  report.verdict = Verdict::rejected;
-  report.generation = &version;
-  CheckFinding finding;
-  finding.kind = FindingKind::rejected;
-  finding.severity = Severity::error;
-  finding.message = error.message;
-  finding.consequence = finding_info(finding.kind).on_hardware(Situation::usage);
-  finding.fix = engine_of(version).fix_for_refused(version, launch.argv);
-  report.findings.push_back(std::move(finding));
-  return report;
-}
-
-CheckFinding as_finding(FindingKind kind, const Note& read) {
-  CheckFinding finding = note(kind, read.message);
-  if (read.is_warning) finding.severity = Severity::warning;
-  return finding;
-}
-
-// Everything beside the command: version, environment, shape, memory. The rule is another process, see check().
-Result<DeployOptions> deploy_options(const Options& options, const Engine& engine) {
-  DeployOptions out;
-  const bool is_named = options.version.engine == engine.name;  // else of another server of the text
-  Result<VersionMatch> match = find_version(engine, is_named ? options.version : VersionChoice{});
-  if (!match) return tl::unexpected(match.error());
-  out.version = std::move(*match);
-  out.guesses_model = true;
-  if (options.gpu) out.gpu_name = *options.gpu;
-  if (options.nvlink_domain) {
-    const Result<std::int64_t> domain = parse_count("--nvlink-domain", *options.nvlink_domain, 1, 1 << 16);
-    if (!domain) return tl::unexpected(domain.error());
-    out.nvlink_domain = *domain;
-  }
-  if (options.gpu_memory) {
-    const Result<double> gib =
-        parse_positive("--gpu-memory", *options.gpu_memory, "GiB of one GPU", kMostGpuMemory_gib);
-    if (!gib) return tl::unexpected(gib.error());
-    out.gpu_memory_gib = *gib;
-  }
+// Paths, words or standard input; without any, the paths of a2asim.toml.
+Result<LaunchPaths> launch_paths(const Options& options, const CommandLine& line, const Io& io, SettingsFiles& files) {
+  LaunchPaths out;
+  out.paths = options.paths;
+  out.paths.insert(out.paths.end(), options.files.begin(), options.files.end());
+  if (line.after_dashes && !out.paths.empty())
+    return unusable(fmt::format("two launch commands: one after `--`, one in {}; give one of them",
+                                one_line(out.paths.front(), 60)));
+  if (line.after_dashes) out.words = line.after_dashes;
   if (auto added = add_environment(options.env, out.env); !added) return tl::unexpected(added.error());
-  const Result<std::optional<ModelShape>> shape = shape_from_options(options.shape);
-  if (!shape) return tl::unexpected(shape.error());
-  out.model = *shape;
-  if (options.shape.model_config) {
-    const Result<std::string> text = read_text_file(*options.shape.model_config);
-    if (text) out.model_quantization = quantization_from_config_json(*text);
+  if (line.after_dashes) return out;
+  if (out.paths.empty() && io.in_is_terminal) {
+    const Result<Settings> here = files.of("");
+    if (!here) return tl::unexpected(here.error());
+    const std::string folder = here->file.substr(0, here->file.rfind('/') + 1);
+    for (const std::string& path : here->paths) out.paths.push_back(path.starts_with('/') ? path : folder + path);
+  }
+  for (const std::string& path : out.paths) {
+    const Result<Settings> settings = files.of(path);
+    if (!settings) return tl::unexpected(settings.error());
+    for (const std::string& pattern : settings->excluded) {
+      out.excluded.push_back(pattern);
+      out.excluded.push_back("**/" + pattern);
+    }
   }
   return out;
 }
 
-// How the input was read.
-void add_notes(const RuleProcess* rule, const DeployOptions& how, const DeployedCommand& deployed,
-               CheckReport& report) {
-  const auto add = [&](CheckFinding finding) { report.findings.push_back(std::move(finding)); };
-  if (!how.version.note.empty()) add(note(FindingKind::generation, how.version.note));
-  if (deployed.guessed) {
-    const ModelShape& shape = deployed.guessed->shape;
-    add(note(FindingKind::model,
-             fmt::format("shape of {} taken from the model's name: {} experts, top_k {}, hidden_size {}",
-                         deployed.guessed->name, shape.num_experts, shape.top_k, shape.hidden_size)));
-  }
-  for (const Note& read : deployed.launch.notes) add(as_finding(FindingKind::launch_command, read));
-  for (const Note& read : deployed.argument_notes) add(as_finding(FindingKind::server_args, read));
-  if (rule != nullptr)
-    add(note(FindingKind::rule,
-             fmt::format("the size comes from {}, all else from {}", rule->name(), how.version.version->name)));
-  std::ranges::stable_sort(report.findings, {}, &CheckFinding::severity);
+std::vector<LaunchedServer> servers_of(const std::string& text, const Environment& env) {
+  return find_servers_in_file(text, env).value_or(std::vector<LaunchedServer>{});
 }
 
-std::string page_of(const CheckReport& report, const DeployedCommand& deployed, const SizingRule& rule) {
-  const std::vector<std::string>& argv = deployed.launch.argv;
-  CheckForPage page{report, shell_command(find_engine(deployed.launch), argv), deployed.model, std::nullopt, rule};
-  page.witness = witness_scenario(report, argv, deployed.launch.env.values(), deployed.model);
+Spellings spellings_of(const PreparedServer& prepared) {
+  const Engine& engine = *prepared.engine;
+  const Version& version = prepared.version();
+  return [&engine, &version](std::string_view flag) {
+    return engine.spellings == nullptr ? std::vector<std::string>{} : engine.spellings(version, flag);
+  };
+}
+
+FindingPlace place_in(const std::string& text, TextRange range) {
+  const LineColumn begin = line_column(text, range.begin), end = line_column(text, range.end);
+  return {begin.line, begin.column, end.line, end.column, std::nullopt};
+}
+
+// Tries the fixes of what is wrong, and looks for their words in the text.
+void add_fixes(const LaunchText& text, std::size_t at, const Run& run, const PreparedServer& prepared,
+               CheckedServer& out) {
+  const Spellings spellings = spellings_of(prepared);
+  const std::vector<CheckFinding>& findings = out.report.findings;
+  out.fixes.resize(findings.size()), out.words.resize(findings.size()), out.edits.resize(findings.size());
+  for (std::size_t number = 0; number < findings.size(); ++number) {
+    if (findings[number].severity != Severity::error) continue;
+    out.fixes[number] = try_fixes(prepared, out.report, findings[number]);
+    for (const TriedFix& tried : out.fixes[number])
+      for (const FixStep& step : tried.fix.steps)
+        if (const auto words = place_of(text, at, step, spellings); words && out.words[number].line == 0)
+          out.words[number] = place_in(text.text, *words);
+    if (out.fixes[number].empty() || !out.fixes[number].front().cures) continue;
+    const auto edited = edited_text(text, at, out.fixes[number].front().fix, spellings, run.launches.env);
+    if (!edited) continue;
+    Replacement change = replacement_of(text.text, *edited);
+    out.edits[number] = place_in(text.text, change.range);
+    out.edits[number].inserted = std::move(change.text);
+  }
+}
+
+std::string page_of(const Run& run, const PreparedServer& prepared, const CheckedServer& checked,
+                    const JudgedServer& judged) {
+  const DeployedCommand& deployed = judged.deployed;
+  CheckForPage page{checked.report, print(deployed.launch), deployed.model, std::nullopt, prepared.how.rule};
+  page.report.findings = judged.report.findings;
+  page.place = fmt::format("{} · {} {} ({})", place_words(checked), prepared.engine->title,
+                           prepared.version().name, checked.version_reason);
+  for (std::size_t at = 0; at < checked.fixes.size() && page.fixes.empty(); ++at)
+    for (const TriedFix& tried : checked.fixes[at]) {
+      if (tried.verdict && !tried.cures) continue;
+      const auto changed = with_fix(prepared, tried.fix);
+      page.fixes.push_back({tried, changed ? print(changed->server.command) : ""});
+    }
+  page.witness = witness_scenario(checked.report, deployed.launch.argv, deployed.launch.env.values(), deployed.model);
+  for (ReleaseRow& row : release_rows(prepared, std::nullopt).value_or(std::vector<ReleaseRow>{}))
+    page.releases.push_back(std::move(row));
+  (void)run;
   return check_page(page);
 }
 
-// A version that is named must be that of some server's engine.
-Result<void> require_engines(const Options& options, const std::vector<LaunchedServer>& servers) {
-  const auto has = [&](std::string_view name) {
-    return std::ranges::any_of(servers,
-                               [&](const LaunchedServer& server) { return find_engine(server.command).name == name; });
-  };
-  const std::string_view title = find_engine(servers.front().command).title;
-  if (options.engine) {
-    if (const auto named = find_engine(*options.engine); !named) return unusable("--engine: " + named.error().message);
-    if (!has(*options.engine))
-      return unusable(fmt::format("--engine {}: the command starts a server of {}", *options.engine, title));
+Result<CheckedServer> decide(const LaunchText& text, std::size_t at, Run& run) {
+  const LaunchedServer& server = text.servers[at];
+  CheckedServer out{{}, server.name, server.line, server.condition, text.source};
+  Result<PreparedServer> prepared = prepare_server(run.options, run.settings, text, server);
+  if (!prepared) return tl::unexpected(prepared.error());
+  Result<JudgedServer> judged = judge_server(*prepared);
+  if (!judged) return tl::unexpected(judged.error());
+  out.report = judged->report;
+  out.version_reason = prepared->version_reason;
+  if (run.options.rule) {
+    CheckFinding note;
+    note.kind = FindingKind::rule;
+    note.message =
+        fmt::format("the size comes from {}, all else from {}", run.options.rule_name, prepared->version().name);
+    out.report.findings.push_back(std::move(note));
   }
-  if (!options.version.text.empty() && !has(options.version.engine))
-    return unusable(fmt::format("--{} names a version of another engine: the command starts a server of {}",
-                                options.version.engine, title));
-  return {};
-}
-
-// Where no version is named: that of the container's image.
-void take_image(const Options& options, const LaunchedServer& server, const Engine& engine, DeployOptions& how) {
-  const std::string& image = server.command.image;
-  if (image.empty() || !options.version.text.empty()) return;
-  if (auto match = engine.find_version(image)) {
-    const std::string_view name = match->version == nullptr ? "newest" : match->version->name;
-    match->note = fmt::format("version {} by the image {}{}{}", name, one_line(image, 80),
-                              match->note.empty() ? "" : "; ", match->note);
-    how.version = std::move(*match);
-  }
-}
-
-struct Checked {
-  std::vector<CheckedServer> servers;
-  std::string page;
-};
-
-Result<Checked> check(const Options& options, ReadCommand read, const Caller& caller) {
-  if (auto ok = require_engines(options, read.servers); !ok) return tl::unexpected(ok.error());
-  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd, caller);
-  if (!rule) return tl::unexpected(rule.error());
-  Checked out;
-  for (LaunchedServer& server : read.servers) {
-    if (auto ok = require_all_read(server); !ok) return tl::unexpected(ok.error());
-    if (auto ok = read_config(server, read.source); !ok) return tl::unexpected(ok.error());
-    const Engine& engine = find_engine(server.command);
-    Result<DeployOptions> how = deploy_options(options, engine);
-    if (!how) return tl::unexpected(how.error());
-    take_image(options, server, engine, *how);
-    if (*rule) how->rule = (*rule)->rule();
-    const Result<DeployedCommand> deployed = engine.deploy(server.command, *how);
-    if (!deployed)
-      return read.servers.size() == 1 ? tl::unexpected(deployed.error())
-                                      : unusable(fmt::format("{}: {}", name_of(server), deployed.error().message));
-    CheckReport report = deployed->refused
-                             ? refused_by_argparse(*how->version.version, server.command, *deployed->refused)
-                             : check_deployment(*deployed->deployment);
-    add_notes(rule->get(), *how, *deployed, report);
-    out.servers.push_back({std::move(report), server.name, server.line, server.condition});
-    // The page is the worst server's; making it may ask the rule.
-    const Verdict worst = worst_verdict(out.servers);
-    if (options.report &&
-        (out.page.empty() || (out.servers.back().report.verdict == worst &&
-                              worst_verdict(std::span(out.servers).first(out.servers.size() - 1)) != worst)))
-      out.page = page_of(out.servers.back().report, *deployed, how->rule);
-  }
-  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
+  if (auto marked = mark_ignored(text, *prepared, run.baseline, out); !marked) return tl::unexpected(marked.error());
+  add_fixes(text, at, run, *prepared, out);
+  // The page is the worst server's.
+  run.servers.push_back(out);
+  const bool is_worst =
+      worst_verdict(std::span(run.servers).first(run.servers.size() - 1)) != worst_verdict(run.servers);
+  run.servers.pop_back();
+  if (run.options.report && (run.page.empty() || is_worst)) run.page = page_of(run, *prepared, out, *judged);
+  run.prepared.push_back(std::move(*prepared));
   return out;
 }
 
-Result<int> run_check(const Options& options, const CommandLine& line, Io& io) {
-  const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json", "sarif"});
-  if (!format) return tl::unexpected(format.error());
-  Result<ReadCommand> command = read_command(options, line, io);
-  if (!command) return tl::unexpected(command.error());
-  const CommandSource source = command->source;
-  const Result<Checked> checked = check(options, std::move(*command), line.caller);
-  if (!checked) return tl::unexpected(checked.error());
+Result<void> check_text(const LaunchText& text, Run& run) {
+  for (std::size_t at = 0; at < text.servers.size(); ++at) {
+    const LaunchedServer& server = text.servers[at];
+    Result<CheckedServer> checked = decide(text, at, run);
+    if (checked)
+      run.servers.push_back(std::move(*checked));
+    else
+      run.servers.push_back({{}, server.name, server.line, server.condition, text.source, "", checked.error()});
+  }
+  if (text.error) run.servers.push_back({{}, "", 0, "", text.source, "", text.error});
+  return {};
+}
+
+// Each text with the first fix of each of its servers, as a diff and, with --fix, in its file.
+Result<void> print_edits(const std::vector<LaunchText>& texts, const Run& run, Io& io) {
+  std::size_t decided = 0, server_at = 0;
+  for (const LaunchText& text : texts) {
+    LaunchText now = text;
+    const bool has_text = text.source.kind == CommandSource::Kind::file || !text.text.empty();
+    for (std::size_t at = 0; at < text.servers.size(); ++at, ++server_at) {
+      const CheckedServer& checked = run.servers[server_at];
+      if (checked.undecided) continue;
+      const PreparedServer& prepared = run.prepared[decided++];
+      std::string why = "no fix is known that cures it";
+      bool done = !checked.has_problem(false);
+      for (std::size_t number = 0; number < checked.fixes.size() && !done; ++number) {
+        for (const TriedFix& tried : checked.fixes[number]) {
+          if (done || !checked.counts(number) || !tried.cures) continue;
+          if (!has_text) {
+            LaunchCommand before = prepared.server.command, after = before;
+            if (!apply(tried.fix, after, spellings_of(prepared))) continue;
+            io.out << unified_diff("command", print(before) + "\n", print(after) + "\n");
+            done = true;
+            continue;
+          }
+          auto edited = edited_text(now, at, tried.fix, spellings_of(prepared), run.launches.env);
+          if (!edited) {
+            why = edited.error().message;
+            continue;
+          }
+          done = true;
+          now.text = std::move(*edited);
+          now.servers = servers_of(now.text, run.launches.env);
+        }
+      }
+      if (!done) io.err << fmt::format("a2asim check: {}: not edited: {}\n", place_words(checked), one_line(why, 300));
+    }
+    server_at += text.error ? 1 : 0;
+    if (!has_text || now.text == text.text) continue;
+    io.out << unified_diff(in_words(text.source), text.text, now.text);
+    if (!run.options.fix) continue;
+    if (text.source.kind != CommandSource::Kind::file) return unusable("--fix edits files: give a path, or use --diff");
+    std::ofstream file(text.source.path, std::ios::binary | std::ios::trunc);
+    file << now.text;
+    file.close();
+    if (!file) return unusable(fmt::format("--fix: '{}' cannot be written", one_line(text.source.path)));
+  }
+  return {};
+}
+
+// What stopped servers is said on standard error, too; one alone is the answer.
+Result<int> exit_code(const Run& run, bool strict, Io& io) {
+  const std::span<const CheckedServer> servers = run.servers;
+  bool undecided = false;
+  for (const CheckedServer& server : servers)
+    if (server.undecided) {
+      undecided = true;
+      io.err << fmt::format("a2asim check: {}: {}\n", place_words(server), one_line(server.undecided->message, 1000));
+    }
+  if (undecided) return kUnusableInput;
+  const auto is_wrong = [&](const CheckedServer& server) { return server.has_problem(strict); };
+  return std::ranges::any_of(servers, is_wrong) ? kErrorFound : kNothingWrong;
+}
+
+// A version of an engine that starts nothing here was meant for something else.
+Result<void> require_versions_used(const Run& run) {
+  for (const auto& [engine, version] : run.options.versions) {
+    const auto is_its = [&](const PreparedServer& one) { return one.engine->name == engine; };
+    if (version && !run.prepared.empty() && std::ranges::none_of(run.prepared, is_its))
+      return unusable(fmt::format("--{} names a version of another engine: the command starts a server of {}", engine,
+                                  run.prepared.front().engine->title));
+  }
+  return {};
+}
+
+Result<bool> is_strict(const Options& options, SettingsFiles& files, const std::vector<LaunchText>& texts) {
+  if (options.strict || texts.empty()) return options.strict;
+  const Result<Settings> settings = files.of(texts.front().source.path);
+  if (!settings) return tl::unexpected(settings.error());
+  return settings->strict.value_or(false);
+}
+
+Result<int> print_run(const std::vector<LaunchText>& texts, Run& run, bool strict, std::size_t format, Io& io) {
+  const Options& options = run.options;
+  const std::span<const CheckedServer> servers = run.servers;
+  if (servers.size() == 1 && servers.front().undecided) return tl::unexpected(*servers.front().undecided);
   if (options.report)
-    if (auto written = write_page(*options.report, checked->page); !written) return tl::unexpected(written.error());
-  const std::span<const CheckedServer> servers = checked->servers;
-  io.out << (*format == 0   ? check_as_text(servers, {options.verbose, io.colour})
-             : *format == 1 ? check_as_json(servers, source)
-                            : check_as_sarif(servers, source));
-  const bool error_found =
-      std::ranges::any_of(servers, [](const CheckedServer& server) { return server.report.has_error(); });
-  return error_found ? kErrorFound : kNothingWrong;
+    if (auto written = write_page(*options.report, run.page); !written) return tl::unexpected(written.error());
+  if (options.diff || options.fix) {
+    if (auto printed = print_edits(texts, run, io); !printed) return tl::unexpected(printed.error());
+    return exit_code(run, strict, io);
+  }
+  switch (format) {
+    case 0:
+      io.out << check_as_text(servers, {options.verbose, io.colour, options.quiet, strict});
+      break;
+    case 1:
+      io.out << check_as_json(servers);
+      break;
+    case 2:
+      io.out << check_as_sarif(servers, options.notes);
+      break;
+    case 3:
+      io.out << check_as_github(servers, strict);
+      break;
+    default:
+      io.out << check_as_junit(servers, strict);
+  }
+  return exit_code(run, strict, io);
+}
+
+Result<int> run_check(const Options& given, const CommandLine& line, Io& io) {
+  const Result<std::size_t> format =
+      parse_choice("--format", given.format, {"text", "json", "sarif", "github", "junit"});
+  if (!format) return tl::unexpected(format.error());
+  SettingsFiles files;
+  const Result<LaunchPaths> launches = launch_paths(given, line, io, files);
+  if (!launches) return tl::unexpected(launches.error());
+  const Result<std::vector<LaunchText>> texts = read_launches(*launches, io);
+  if (!texts) return tl::unexpected(texts.error());
+  if (texts->empty()) return unusable("no file of the paths starts a server that is known here");
+  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(given.rule_cmd, line.caller);
+  if (!rule) return tl::unexpected(rule.error());
+  Options options = given;
+  if (*rule) {
+    options.rule = (*rule)->rule();
+    options.rule_name = (*rule)->name();
+  }
+  if (is_range(options)) return check_releases(options, files, *texts, {options.format, options.report}, io);
+  Result<Baseline> baseline = options.baseline ? read_baseline(*options.baseline) : Baseline{};
+  if (!baseline) return tl::unexpected(baseline.error());
+  Run run{options, *launches, files, std::move(*baseline)};
+  for (const LaunchText& text : *texts)
+    if (auto checked = check_text(text, run); !checked) return tl::unexpected(checked.error());
+  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
+  if (auto used = require_versions_used(run); !used) return tl::unexpected(used.error());
+  const Result<bool> strict = is_strict(options, files, *texts);
+  if (!strict) return tl::unexpected(strict.error());
+  return print_run(*texts, run, *strict, *format, io);
 }
 
 void add_options(CLI::App& command, Options& options) {
-  add_version_options(command, options.version,
-                      "The version: PR, release or date (`a2asim generations`); default: the image's, or the newest");
-  add_value(command, "--engine", options.engine, "NAME", "Whose server it is; default: the command says so");
-  add_value(command, "--env", options.env, "NAME=VALUE", "Set an environment variable of the launch; may be repeated")
-      ->allow_extra_args(false);
-  add_shape_options(command, options.shape, "; default: guessed from --model-path");
-  add_value(command, "--gpu-memory", options.gpu_memory, "GiB", "Memory of one GPU, which defaults follow");
-  add_value(command, "--gpu", options.gpu, "NAME", "The GPU, such as GB200 or H100");
-  add_value(command, "--nvlink-domain", options.nvlink_domain, "N",
-            "How many GPUs share NVLink; default: by the GPU's name, else 8");
+  add_value(command, "paths", options.paths, "PATH", "Files, folders and patterns; - is standard input");
+  add_server_options(command, options);
   add_value(command, "--rule-cmd", options.rule_cmd, "\"PROGRAM ARGS\"", kRuleCommandAbout);
-  add_value(command, "--file", options.file, "FILE", "Read the launch command from a file; - is standard input");
+  add_value(command, "--file", options.files, "FILE", "The same as PATH")->allow_extra_args(false);
   add_value(command, "--report", options.report, "OUT.html",
-            "Write one HTML page: the finding, the batch that shows it, replayed");
-  add_value(command, "--format", options.format, "FORMAT", "text, json or sarif; default text");
+            "Write one HTML page: the verdict, the fix, the batch that shows it, replayed");
+  add_value(command, "--format", options.format, "FORMAT", "text, json, sarif, github or junit; default text");
   command.add_flag("--verbose", options.verbose, "Text: every finding in full, longer than a screen");
-  command.add_option("words", options.stray)->group("");  // for a clear message only
+  command.add_flag("--quiet", options.quiet, "Text: only what is wrong");
+  command.add_flag("--strict", options.strict, "Warnings count as errors");
+  command.add_flag("--notes", options.notes, "SARIF: notes, too");
+  add_value(command, "--baseline", options.baseline, "FILE",
+            "Findings of this earlier JSON or SARIF output do not count");
+  command.add_flag("--diff", options.diff, "Print the first fix that cures as a unified diff");
+  command.add_flag("--fix", options.fix, "Write it into the file, where its words stand exactly once");
   command.footer(help_text("check.help", {{"findings", finding_ids()}}));
 }
 
 }  // namespace
 
 void add_check(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "check", "From a launch command to a verdict", add_options, run_check);
+  add_command<Options>(program, line, "check", "From launch commands, files and folders to verdicts", add_options,
+                       run_check);
 }
 
 }  // namespace a2asim

@@ -69,16 +69,44 @@ Json finding_as_json(const CheckFinding& finding) {
 
 namespace {
 
-Json report_as_json(const CheckReport& report) {
+// What a program needs to apply a fix, and what became of it on the model.
+Json fixes_as_json(const CheckedServer& server, std::size_t finding) {
+  Json out = Json::array();
+  const auto add = [&](const Fix& fix, const TriedFix* tried) {
+    Json steps = Json::array();
+    for (const FixStep& step : fix.steps)
+      steps.push_back({{"do", name(step.what)}, {"name", step.name}, {"values", step.values}});
+    out.push_back({{"words", in_words(fix)},
+                   {"steps", steps},
+                   {"verdict", tried == nullptr || !tried->verdict ? Json() : Json(name(*tried->verdict))},
+                   {"cures", tried == nullptr ? Json() : Json(tried->cures)}});
+  };
+  if (finding < server.fixes.size() && !server.fixes[finding].empty()) {
+    for (const TriedFix& tried : server.fixes[finding]) add(tried.fix, &tried);
+  } else {
+    for (const Fix& fix : server.report.findings[finding].fixes) add(fix, nullptr);
+  }
+  return out;
+}
+
+Json report_as_json(const CheckedServer& server) {
+  const CheckReport& report = server.report;
   Json findings = Json::array();
-  for (const CheckFinding& finding : report.findings) findings.push_back(finding_as_json(finding));
-  const auto& engine = report.generation == nullptr ? *engines().front() : engine_of(*report.generation);
-  return Json{{"engine", engine.name},
-              {"generation", report.generation == nullptr ? Json() : Json(report.generation->name)},
+  for (std::size_t at = 0; at < report.findings.size(); ++at) {
+    findings.push_back(finding_as_json(report.findings[at]));
+    findings.back()["fixes"] = fixes_as_json(server, at);
+    findings.back()["fingerprint"] = fingerprint(server, report.findings[at]);
+    findings.back()["ignored"] = server.counts(at) ? Json() : Json(server.ignored[at]);
+  }
+  const Version* const version = report.generation;
+  return Json{{"engine", version == nullptr ? Json() : Json(engine_of(*version).name)},
+              {"generation", version == nullptr ? Json() : Json(version->name)},
+              {"version_from", server.version_reason},
               {"backend", report.backend},
               {"topology", report.backend.empty() ? unknown_topology() : topology(report.topology)},
               {"capacity", capacity(report)},
-              {"verdict", name(report.verdict)},
+              {"verdict", server.undecided ? Json() : Json(name(report.verdict))},
+              {"error", server.undecided ? Json(server.undecided->message) : Json()},
               {"findings", findings}};
 }
 
@@ -86,21 +114,21 @@ Json report_as_json(const CheckReport& report) {
 
 std::string check_as_json(const CheckReport& report) {
   const CheckedServer one{report, "", 0, ""};
-  return check_as_json(std::span(&one, 1), {});
+  return check_as_json(std::span(&one, 1));
 }
 
-std::string check_as_json(std::span<const CheckedServer> servers, const CommandSource& source) {
+std::string check_as_json(std::span<const CheckedServer> servers) {
   Json document = {{"tool", tool_as_json()}};
   Json list = Json::array();
   for (const CheckedServer& server : servers) {
-    Json one = {{"file", source.kind == CommandSource::Kind::file ? Json(source.path) : Json()},
+    Json one = {{"file", server.source.kind == CommandSource::Kind::file ? Json(server.source.path) : Json()},
                 {"line", server.line == 0 ? Json() : Json(server.line)},
                 {"name", server.name},
                 {"condition", server.condition}};
-    one.update(report_as_json(server.report));
+    one.update(report_as_json(server));
     list.push_back(std::move(one));
   }
-  if (servers.size() == 1) document.update(report_as_json(servers.front().report));
+  if (servers.size() == 1) document.update(report_as_json(servers.front()));
   document["verdict"] = name(worst_verdict(servers));
   document["servers"] = std::move(list);
   return print(document);

@@ -35,50 +35,85 @@ std::string uri(const std::string& path) {
   return out;
 }
 
-Json location(const CommandSource& source, std::size_t line) {
-  if (source.kind == CommandSource::Kind::file) {
-    return {{"physicalLocation",
-             {{"artifactLocation", {{"uri", uri(source.path)}}},
-              {"region", {{"startLine", std::max<std::size_t>(line, 1)}}}}}};
-  }
-  const bool typed = source.kind == CommandSource::Kind::command_line;
-  return {
-      {"logicalLocations", Json::array({{{"name", typed ? "command line" : "standard input"}, {"kind", "resource"}}})}};
+Json region(const FindingPlace& place) {
+  return {{"startLine", place.line},
+          {"startColumn", place.column},
+          {"endLine", place.end_line},
+          {"endColumn", place.end_column}};
 }
 
-std::string message_of(const CheckFinding& finding) {
+Json location(const CheckedServer& server, std::size_t finding) {
+  if (server.source.kind == CommandSource::Kind::file) {
+    const FindingPlace place = finding < server.words.size() ? server.words[finding] : FindingPlace{};
+    const Json where = place.line > 0 ? region(place) : Json{{"startLine", std::max<std::size_t>(server.line, 1)}};
+    return {{"physicalLocation", {{"artifactLocation", {{"uri", uri(server.source.path)}}}, {"region", where}}}};
+  }
+  return {{"logicalLocations", Json::array({{{"name", in_words(server.source)}, {"kind", "resource"}}})}};
+}
+
+// The first fix as an edit of the file.
+Json fixes_of(const CheckedServer& server, std::size_t finding) {
+  if (server.source.kind != CommandSource::Kind::file || finding >= server.edits.size()) return nullptr;
+  const FindingPlace& edit = server.edits[finding];
+  if (!edit.inserted) return nullptr;
+  const Json change = {{"deletedRegion", region(edit)}, {"insertedContent", {{"text", *edit.inserted}}}};
+  return Json::array({{{"description", {{"text", in_words(server.fixes[finding].front().fix)}}},
+                       {"artifactChanges", Json::array({{{"artifactLocation", {{"uri", uri(server.source.path)}}},
+                                                         {"replacements", Json::array({change})}}})}}});
+}
+
+std::string message_of(const CheckedServer& server, std::size_t at) {
+  const CheckFinding& finding = server.report.findings[at];
   std::string text = finding.message;
   if (!finding.consequence.empty()) text += "\nOn hardware: " + finding.consequence;
   for (const std::string& link : finding.chain) text += "\nWhy: " + link;
-  if (!finding.fix.empty()) text += "\nFix: " + finding.fix;
+  if (const std::string fix = fix_words(server, at); !fix.empty()) text += "\nFix: " + fix;
   return text;
+}
+
+Json result_of(const CheckedServer& server, std::size_t at, std::ptrdiff_t rule_index) {
+  const CheckFinding& finding = server.report.findings[at];
+  Json out = {{"ruleId", name(finding.kind)},
+              {"ruleIndex", rule_index},
+              {"level", name(finding.severity)},
+              {"message", {{"text", message_of(server, at)}}},
+              {"locations", Json::array({location(server, at)})},
+              {"partialFingerprints", {{"a2asim/v1", fingerprint(server, finding)}}},
+              {"properties", {{"phase", name(finding.phase)}, {"witness", witness_as_json(finding.witness)}}}};
+  if (Json fixes = fixes_of(server, at); !fixes.is_null()) out["fixes"] = std::move(fixes);
+  if (!server.counts(at))
+    out["suppressions"] = Json::array({{{"kind", "inSource"}, {"justification", server.ignored[at]}}});
+  return out;
+}
+
+// What stopped the program before a verdict.
+Json notification(const CheckedServer& server) {
+  return {{"level", "error"},
+          {"message", {{"text", server.undecided->message}}},
+          {"locations", Json::array({location(server, 0)})}};
 }
 
 }  // namespace
 
 std::string check_as_sarif(const CheckReport& report, const CommandSource& source) {
-  const CheckedServer one{report, "", 0, ""};
-  return check_as_sarif(std::span(&one, 1), source);
+  const CheckedServer one{report, "", 0, "", source};
+  return check_as_sarif(std::span(&one, 1), true);
 }
 
-std::string check_as_sarif(std::span<const CheckedServer> servers, const CommandSource& source) {
+std::string check_as_sarif(std::span<const CheckedServer> servers, bool notes) {
   std::vector<FindingKind> kinds;
-  Json rules = Json::array();
-  Json results = Json::array();
+  Json rules = Json::array(), results = Json::array(), undecided = Json::array();
   for (const CheckedServer& server : servers) {
-    for (const CheckFinding& finding : server.report.findings) {
+    if (server.undecided) undecided.push_back(notification(server));
+    for (std::size_t at = 0; at < server.report.findings.size(); ++at) {
+      const CheckFinding& finding = server.report.findings[at];
+      if (finding.severity == Severity::note && !notes) continue;
       auto kind = std::ranges::find(kinds, finding.kind);
       if (kind == kinds.end()) {
         kind = kinds.insert(kinds.end(), finding.kind);
         rules.push_back(rule(finding.kind));
       }
-      results.push_back(
-          {{"ruleId", name(finding.kind)},
-           {"ruleIndex", kind - kinds.begin()},
-           {"level", name(finding.severity)},
-           {"message", {{"text", message_of(finding)}}},
-           {"locations", Json::array({location(source, server.line)})},
-           {"properties", {{"phase", name(finding.phase)}, {"witness", witness_as_json(finding.witness)}}}});
+      results.push_back(result_of(server, at, kind - kinds.begin()));
     }
   }
   const Version* const generation = servers.empty() ? nullptr : servers.front().report.generation;
@@ -87,7 +122,12 @@ std::string check_as_sarif(std::span<const CheckedServer> servers, const Command
   const Json properties = {{"verdict", name(worst_verdict(servers))},
                            {"engine", generation == nullptr ? Json() : Json(engine_of(*generation).name)},
                            {"generation", generation == nullptr ? Json() : Json(generation->name)}};
-  const Json run = {{"tool", {{"driver", driver}}}, {"results", results}, {"properties", properties}};
+  const Json invocation = {{"executionSuccessful", undecided.empty()}, {"toolExecutionNotifications", undecided}};
+  const Json run = {{"tool", {{"driver", driver}}},
+                    {"columnKind", "unicodeCodePoints"},
+                    {"invocations", Json::array({invocation})},
+                    {"results", results},
+                    {"properties", properties}};
   return print(Json{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
                     {"version", "2.1.0"},
                     {"runs", Json::array({run})}});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "model/base/one_line.h"
 #include "model/step/engine.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/text.h"
@@ -11,7 +12,7 @@ namespace a2asim {
 namespace {
 
 constexpr std::size_t kWidth = 100;
-constexpr std::size_t kScreen_lines = 24;
+constexpr std::size_t kScreen_lines = 23;  // of 24: the first says the version
 constexpr std::size_t kLabelWidth = 12;
 constexpr std::size_t kFactLines = 2;   // topology, capacity
 constexpr std::size_t kBriefLines = 2;  // findings that are not shown in full
@@ -52,9 +53,9 @@ std::string topology_words(const CheckReport& report) {
 std::string capacity_words(const CheckReport& report) {
   if (!report.capacity) return report.capacity_source;
   const std::string workspace = report.workspace_known
-                                    ? bytes_in_words(report.capacity->workspace_bytes_per_rank) + " a rank"
+                                    ? bytes_in_words(report.capacity->workspace_bytes_per_rank) + " per rank"
                                     : "unknown without the model's shape";
-  return fmt::format("max_num_tokens {} a rank, workspace {}; {}", report.capacity->max_num_tokens, workspace,
+  return fmt::format("cap max_num_tokens {} per rank, workspace {}; {}", report.capacity->max_num_tokens, workspace,
                      report.capacity_source);
 }
 
@@ -127,17 +128,13 @@ std::vector<std::string> in_full(const CheckFinding& finding, const Limits& limi
                                  bool colour) {
   std::vector<std::string> lines = {title(finding, colour)};
   add_labelled(lines, "what", wrapped({finding.message}, 0), limits.what);
-  if (finding.witness) add_labelled(lines, "witness", witness_table(*finding.witness, limits.ranks), limits.ranks + 1);
-  if (!finding.consequence.empty()) {
-    add_labelled(lines, "hardware", wrapped({finding.consequence}, 0), limits.hardware);
-  }
-  std::vector<std::string> fix;
-  if (!finding.fix.empty()) add_labelled(fix, "fix", wrapped({finding.fix}, 0), limits.fix);
+  if (!finding.fix.empty()) add_labelled(lines, "fix", wrapped({finding.fix}, 0), limits.fix);
+  if (finding.witness) add_labelled(lines, "batch", witness_table(*finding.witness, limits.ranks), limits.ranks + 1);
+  if (!finding.consequence.empty()) add_labelled(lines, "hardware", wrapped({finding.consequence}, 0), limits.hardware);
   if (!finding.chain.empty()) {
-    const std::size_t taken = lines_above + lines.size() + fix.size() + 1;  // 1: the line that says what is left out
+    const std::size_t taken = lines_above + lines.size() + 1;  // 1: the line that says what is left out
     add_labelled(lines, "why", wrapped(finding.chain, 2), limits.all - taken);
   }
-  lines.insert(lines.end(), fix.begin(), fix.end());
   return lines;
 }
 
@@ -152,7 +149,6 @@ std::vector<std::string> head(const CheckReport& report, const TextStyle& style)
                   is_unsafe ? " on sizes, yet bytes go wrong" : "", verdict_in_words(report.verdict))};
   if (is_unsafe) lines = wrap(lines.front(), kWidth, 2);
   std::vector<std::string> facts;
-  if (report.generation != nullptr) facts.push_back(version_words(*report.generation));
   if (!report.backend.empty()) facts.push_back(topology_words(report));
   const std::string capacity = capacity_words(report);
   if (!capacity.empty()) facts.push_back(capacity);
@@ -207,15 +203,15 @@ std::string one_screen(const CheckReport& report, const TextStyle& style) {
 std::string_view verdict_in_words(Verdict verdict) {
   switch (verdict) {
     case Verdict::agrees:
-      return "in every phase that these flags reach, all ranks derive the same size, within the cap";
+      return "no batch found for which buffer sizes differ or exceed the cap";
     case Verdict::disagrees:
-      return "some batch makes ranks derive different sizes of the all-to-all";
+      return "some batches make ranks use different buffer sizes: expect NaN or wrong output";
     case Verdict::over_capacity:
-      return "the flags admit a batch above the cap";
+      return "the flags allow a batch above the cap";
     case Verdict::rejected:
-      return "the engine itself refuses this configuration";
+      return "the engine refuses to start with this configuration";
     case Verdict::out_of_scope:
-      return "no fixed-geometry all-to-all is in use, so there is no size to agree on";
+      return "no all-to-all with fixed buffers is in use, so there is no size to agree on";
   }
   return "";
 }
@@ -231,32 +227,138 @@ std::string check_as_text(const CheckReport& report, const TextStyle& style) {
   return style.verbose ? everything(report, style) : one_screen(report, style);
 }
 
+bool CheckedServer::has_problem(bool strict) const {
+  for (std::size_t at = 0; at < report.findings.size(); ++at)
+    if (counts(at) && (report.findings[at].severity == Severity::error ||
+                       (strict && report.findings[at].severity == Severity::warning)))
+      return true;
+  return false;
+}
+
+std::string in_words(const CommandSource& source) {
+  using enum CommandSource::Kind;
+  return source.kind == file ? source.path : source.kind == command_line ? "command line" : "standard input";
+}
+
 Verdict worst_verdict(std::span<const CheckedServer> servers) {
   using enum Verdict;
   for (const Verdict verdict : {rejected, disagrees, over_capacity, agrees})
     for (const CheckedServer& server : servers)
-      if (server.report.verdict == verdict) return verdict;
+      if (!server.undecided && server.report.verdict == verdict) return verdict;
   return out_of_scope;
 }
 
+std::string place_words(const CheckedServer& server) {
+  std::string out = one_line(in_words(server.source));
+  if (server.line > 0) out += fmt::format(":{}", server.line);
+  if (!server.name.empty()) out += " " + one_line(server.name, 60);
+  return out + (server.condition.empty() ? "" : ", if " + one_line(server.condition, 120));
+}
+
+std::string fix_words(const CheckedServer& server, std::size_t finding) {
+  std::string out;
+  if (finding < server.fixes.size())
+    for (const TriedFix& tried : server.fixes[finding])
+      if (tried.cures || !tried.verdict) out += (out.empty() ? "" : ", or ") + in_words(tried.fix);
+  return out.empty() ? server.report.findings[finding].fix : out;
+}
+
+std::string summary(std::span<const CheckedServer> servers) {
+  std::map<std::string, int> files;
+  std::map<Verdict, int> counts;
+  int undecided = 0;
+  for (const CheckedServer& server : servers) {
+    if (server.source.kind == CommandSource::Kind::file) ++files[server.source.path];
+    if (server.undecided)
+      ++undecided;
+    else
+      ++counts[server.report.verdict];
+  }
+  static constexpr std::pair<Verdict, std::string_view> kWords[] = {{Verdict::agrees, "agree"},
+                                                                    {Verdict::disagrees, "disagree"},
+                                                                    {Verdict::over_capacity, "above the cap"},
+                                                                    {Verdict::rejected, "refused by the engine"},
+                                                                    {Verdict::out_of_scope, "out of scope"}};
+  std::string list;
+  for (const auto& [verdict, words] : kWords)
+    if (const int count = counts[verdict]; count > 0)
+      list += fmt::format("{}{} {}{}", list.empty() ? "" : ", ", count, words,
+                          count == 1 && (verdict == Verdict::agrees || verdict == Verdict::disagrees) ? "s" : "");
+  if (undecided > 0) list += fmt::format("{}{} not decided", list.empty() ? "" : ", ", undecided);
+  return fmt::format("{}{}{}{}", files.empty() ? "" : counted(files.size(), "file") + ", ",
+                     counted(servers.size(), "server"), list.empty() ? "" : ": ", list);
+}
+
+namespace {
+
+constexpr std::size_t kBlockLines = 3;  // of the fix, in the block of one server among several
+
+// A server's findings that count, with the fixes that cure; what is ignored is no finding any more, and said last.
+CheckReport shown_report(const CheckedServer& server, const TextStyle& style, std::vector<std::string>& ignored) {
+  CheckReport out = server.report;
+  out.findings.clear();
+  for (std::size_t at = 0; at < server.report.findings.size(); ++at) {
+    CheckFinding finding = server.report.findings[at];
+    if (!server.counts(at)) {
+      ignored.push_back(fmt::format("ignored: {} ({})", name(finding.kind), one_line(server.ignored[at], 100)));
+      continue;
+    }
+    if (style.quiet && finding.severity == Severity::note) continue;
+    finding.fix = fix_words(server, at);
+    out.findings.push_back(std::move(finding));
+  }
+  return out;
+}
+
+std::string block(const CheckedServer& server, const TextStyle& style) {
+  std::vector<std::string> ignored;
+  const CheckReport report = shown_report(server, style, ignored);
+  std::string out = painted(fmt::format("== {}", place_words(server)), "1", style.colour);
+  if (report.generation != nullptr)
+    out +=
+        fmt::format(", {} {} ({})", engine_of(*report.generation).name, report.generation->name, server.version_reason);
+  out += '\n';
+  if (server.undecided) return out + joined(wrap("NOT DECIDED: " + server.undecided->message, kWidth, 2));
+  out += head(report, style).front() + '\n';
+  for (const CheckFinding& finding : report.findings) {
+    if (finding.severity == Severity::note) continue;
+    std::vector<std::string> lines =
+        wrap(fmt::format("{}: {}: {}", name(finding.severity), name(finding.kind), finding.message), kWidth - 2, 2);
+    limit(lines, kBlockLines, kWidth - 2);
+    std::vector<std::string> fix =
+        finding.fix.empty() ? std::vector<std::string>{} : wrap("fix: " + finding.fix, kWidth - 2, 5);
+    limit(fix, kBlockLines, kWidth - 2);
+    lines.insert(lines.end(), fix.begin(), fix.end());
+    for (const std::string& line : lines) out += "  " + line + '\n';
+    if (!style.quiet) break;  // the others: --verbose, or the file alone
+  }
+  for (const std::string& line : ignored) out += "  " + line + '\n';
+  return out;
+}
+
+}  // namespace
+
 std::string check_as_text(std::span<const CheckedServer> servers, const TextStyle& style) {
   std::string out;
-  std::map<Verdict, int> counts;
   for (const CheckedServer& server : servers) {
-    ++counts[server.report.verdict];
-    std::string head = server.name;
-    if (server.line > 0 && servers.size() > 1) head += fmt::format("{}line {}", head.empty() ? "" : ", ", server.line);
-    if (!server.condition.empty()) head += fmt::format("{}if {}", head.empty() ? "" : ", ", server.condition);
-    if (servers.size() > 1 || !server.condition.empty())
-      out += painted(fmt::format("== {}\n", head), "1", style.colour);
-    out += check_as_text(server.report, style);
+    if (style.quiet && !server.undecided && !server.has_problem(style.strict)) continue;
+    if (servers.size() > 1 && !style.verbose) {
+      out += block(server, style);
+      continue;
+    }
+    std::vector<std::string> ignored;
+    const CheckReport report = shown_report(server, style, ignored);
+    std::string place =
+        server.source.kind == CommandSource::Kind::file || !server.condition.empty() || !server.name.empty()
+            ? place_words(server) + ", "
+            : "";
+    if (report.generation != nullptr)
+      out += fmt::format("{}{}: {}\n", place, version_words(*report.generation), server.version_reason);
+    out += check_as_text(report, style);
+    for (const std::string& line : ignored) out += line + '\n';
     if (servers.size() > 1) out += "\n";
   }
-  if (servers.size() == 1) return out;
-  std::string list;
-  for (const auto& [verdict, count] : counts)
-    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", count, name(verdict));
-  return out + fmt::format("{} servers: {}\n", servers.size(), list);
+  return servers.size() == 1 || (style.quiet && out.empty()) ? out : out + summary(servers) + "\n";
 }
 
 }  // namespace a2asim

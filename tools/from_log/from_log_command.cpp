@@ -142,7 +142,7 @@ Result<int> run_from_log(const Options& options, const CommandLine& line, Io& io
 
 void add_options(CLI::App& command, Options& options) {
   add_value(command, "file", options.file, "FILE", "The log; - is standard input");
-  add_version_options(command, options.version, "The server's version (`a2asim generations`); default newest");
+  add_version_options(command, options.version, "The server's version (`a2asim versions`); default newest");
   add_value(command, "--launch", options.launch, "FILE", "The launch command, in place of the log's server_args");
   add_value(command, "--env", options.env, "NAME=VALUE", "An environment variable that the server had; may be repeated")
       ->allow_extra_args(false);

@@ -150,14 +150,14 @@ void add_problems(const Deployment& deployment, PlanPoint& point) {
                                         rejection.error.message));
     } else {
       point.problems.push_back(fmt::format("{} refuses it ({}): {}; {}", deployment.generation->name, rejection.where,
-                                           rejection.error.message, rejection.fix));
+                                           rejection.error.message, rejection.fix.words));
     }
   }
   const bool capture_told = std::ranges::any_of(
       deployment.rejections, [](const Rejection& rejection) { return rejection.handler == "graph capture"; });
   if (deployment.launch_error && !capture_told)
     point.problems.push_back(fmt::format("FlashInfer refuses every dispatch: {}; {}",
-                                         deployment.launch_error->error.message, deployment.launch_error->fix));
+                                         deployment.launch_error->error.message, deployment.launch_error->fix.words));
   const PlanRule* decode = chosen_rule(point, PlanPath::eager_decode);
   const PlanRule* prefill = chosen_rule(point, PlanPath::prefill);
   A2ASIM_INVARIANT(decode != nullptr && prefill != nullptr, "every version decides both");

@@ -145,7 +145,7 @@ Result<int> run_plan(const Options& options, const CommandLine& line, Io& io) {
 }
 
 void add_deployment_options(CLI::App& command, Options& options) {
-  add_version_options(command, options.version, "The version (`a2asim generations`); default newest");
+  add_version_options(command, options.version, "The version (`a2asim versions`); default newest");
   add_shape_options(command, options.shape, "");
   add_value(command, "--ep,--ep-size,--sweep-ep", options.ep, "N[,N..]",
             "Ranks of the all-to-all; a list makes a sweep");

@@ -47,6 +47,7 @@ Result<void> refuse_launch(const CommandLine& line);
 using AddCommand = void (*)(CLI::App& program, CommandLine& line);
 
 void add_check(CLI::App& program, CommandLine& line);
+void add_upgrade(CLI::App& program, CommandLine& line);
 void add_replay(CLI::App& program, CommandLine& line);
 void add_explore(CLI::App& program, CommandLine& line);
 void add_merge(CLI::App& program, CommandLine& line);
@@ -55,8 +56,9 @@ void add_from_log(CLI::App& program, CommandLine& line);
 void add_validate(CLI::App& program, CommandLine& line);
 void add_conformance(CLI::App& program, CommandLine& line);
 void add_explain(CLI::App& program, CommandLine& line);
-void add_generations(CLI::App& program, CommandLine& line);
+void add_versions(CLI::App& program, CommandLine& line);
 void add_learn(CLI::App& program, CommandLine& line);
+void add_glossary(CLI::App& program, CommandLine& line);
 void add_completion(CLI::App& program, CommandLine& line);
 void add_man(CLI::App& program, CommandLine& line);
 

@@ -66,7 +66,7 @@ struct Completed {
     const std::string type = option.get_type_name();
     const std::size_t dot = type.find('.');  // "OUT.html"; in "N[,N..]" it is no suffix
     const bool has_suffix = dot != std::string::npos && dot + 1 < type.size() && type[dot + 1] >= 'a';
-    return type.find("FILE") != std::string::npos || has_suffix || type == "DIR";
+    return type.find("FILE") != std::string::npos || type == "PATH" || has_suffix || type == "DIR";
   }
 };
 

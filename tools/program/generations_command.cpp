@@ -1,4 +1,4 @@
-// a2asim generations: which versions of SGLang are known, and what each changed.
+// a2asim versions: which versions of SGLang are known, and what each changed.
 #include <fmt/format.h>
 
 #include <memory>
@@ -66,8 +66,8 @@ std::string as_json() {
 
 }  // namespace
 
-void add_generations(CLI::App& program, CommandLine& line) {
-  CLI::App* command = program.add_subcommand("generations", "List the versions of the engines that are known");
+void add_versions(CLI::App& program, CommandLine& line) {
+  CLI::App* command = program.add_subcommand("versions", "List the versions that are known, and what each changed");
   const auto format = std::make_shared<std::string>("text");
   command->add_option("--format", *format, "text or json; default text")->type_name("FORMAT");
   command->footer(help_text("generations.help"));

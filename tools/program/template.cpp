@@ -49,6 +49,23 @@ std::string html_text(std::string_view text) {
   return out;
 }
 
+std::string html_flags(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const bool is_word = text.front() != ' ';
+    const std::size_t end = std::min(is_word ? text.find(' ') : text.find_first_not_of(' '), text.size());
+    std::string_view word = text.substr(0, end), behind;
+    text.remove_prefix(end);
+    while (!word.empty() && (word.front() == '(' || word.front() == '[')) out += word.front(), word.remove_prefix(1);
+    const std::size_t last = word.find_last_not_of(".,;:)]");
+    if (last != std::string_view::npos) behind = word.substr(last + 1), word = word.substr(0, last + 1);
+    const bool is_flag = word.size() > 2 && word.starts_with("--");
+    out += is_flag ? "<code>" + html_text(word) + "</code>" : html_text(word);
+    out += html_text(behind);
+  }
+  return out;
+}
+
 std::string rendered(std::string_view name, const Json& values, std::string_view body) {
   Data data = values.is_object() ? data_of(values) : Data();
   for (const EmbeddedTemplate& one : embedded_templates())

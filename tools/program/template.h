@@ -17,6 +17,9 @@ namespace a2asim {
 // For element contents and for attributes in double quotes. Control characters are shown as U+FFFD.
 std::string html_text(std::string_view text);
 
+// The same, with options and variables (--ep-size 8, NAME=1) as code that no line break cuts.
+std::string html_flags(std::string_view text);
+
 // `body`: the template that {{> body}} stands for in this one, if any.
 std::string rendered(std::string_view name, const nlohmann::ordered_json& values, std::string_view body = {});
 

@@ -239,13 +239,13 @@ std::string_view verdict_in_words(const ReplayReport& report) {
   switch (report.verdict) {
     case Verdict::agrees:
       return report.first_bad_step ? "sizes agree, and yet something is wrong"
-                                   : "all ranks derive the same size in every step, and it fits";
+                                   : "all ranks use the same buffer size in every step, and it fits";
     case Verdict::disagrees:
       if (std::ranges::any_of(report.steps,
                               [](const ReplayedStep& step) { return step.outcome.gather_disagreeing_rank >= 0; }))
-        return "ranks derive different sizes of the all-gatherv of a prefill step";
+        return "ranks use different sizes in the all-gatherv of a prefill step";
       return report.counts[static_cast<std::size_t>(FindingKind::geometry_disagreement)] > 0
-                 ? "ranks derive different sizes of the all-to-all"
+                 ? "ranks use different buffer sizes"
                  : "some ranks wait for ever for others";
     case Verdict::over_capacity:
       return "more than the workspace holds";

@@ -1,0 +1,299 @@
+// check in daily use: folders of launches, the version beside each, what does not count, fixes as edits, and formats
+// for other programs.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run.h"
+
+namespace a2asim {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+const std::string kAgreeing =
+    "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 --enable-dp-attention "
+    "--moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass --max-running-requests 512 "
+    "--chunked-prefill-size 8192 --cuda-graph-max-bs 64";
+const std::string kCollapsing = kAgreeing + " --enable-dp-lm-head --moe-dense-tp-size 1";
+
+// A folder that is gone at the end of the test.
+class Folder {
+ public:
+  Folder() : path(fs::temp_directory_path() / ("a2asim_folder_" + std::to_string(std::random_device{}()))) {
+    fs::create_directories(path);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { fs::remove_all(path); }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    const fs::path file = path / name;
+    fs::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary) << text;
+    return file.string();
+  }
+  std::string read(const std::string& name) const {
+    std::ostringstream out;
+    out << std::ifstream(path / name, std::ios::binary).rdbuf();
+    return out.str();
+  }
+
+  const fs::path path;
+};
+
+json servers_of(const std::vector<std::string>& args) {
+  std::vector<std::string> all = {"check", "--format", "json"};
+  all.insert(all.end(), args.begin(), args.end());
+  const Outcome outcome = run(all);
+  CAPTURE(outcome.err);
+  REQUIRE(json::accept(outcome.out));
+  return json::parse(outcome.out)["servers"];
+}
+
+std::string version_of(const std::string& text, const std::vector<std::string>& options = {}) {
+  const TemporaryFile file("launch", text);
+  std::vector<std::string> args = options;
+  args.push_back(file.path);
+  const json servers = servers_of(args);
+  REQUIRE(!servers.empty());
+  return servers[0]["generation"].get<std::string>() + ": " + servers[0]["version_from"].get<std::string>();
+}
+
+void fill(const Folder& folder) {
+  folder.write("compose.yaml", "services:\n  decode:\n    image: lmsysorg/sglang:v0.5.13\n    command: >\n      " +
+                                   kCollapsing + "\n  prefill:\n    image: lmsysorg/sglang:v0.5.13\n    command: " +
+                                   kAgreeing + " --disaggregation-mode prefill\n");
+  folder.write("k8s/pod.yml",
+               "kind: Pod\nspec:\n  containers:\n  - name: sglang\n    image: docker.io/lmsysorg/sglang:v0.5.16-cu126\n"
+               "    command: [sh, -c]\n    args:\n    - |\n      exec " +
+                   kCollapsing + "\n");
+  folder.write("roles.sh", "#!/bin/bash\n# a2asim: version=v0.5.16\nif [ \"$ROLE\" = decode ]; then\n" + kAgreeing +
+                               "\nelse\n" + kAgreeing + " --disaggregation-mode prefill\nfi\n");
+  folder.write("README.md", "# Servers\n```bash\n" + kAgreeing +
+                                "\n```\nand\n```bash\ndocker run lmsysorg/sglang:latest " + kAgreeing + "\n```\n");
+  folder.write("notes.txt", "nothing is started here\n");
+  folder.write(".git/hook.sh", kCollapsing + "\n");
+}
+
+}  // namespace
+
+TEST_CASE("check: a folder, every server under its own version, one summary line, the worst exit code") {
+  const Folder folder;
+  fill(folder);
+  const Outcome outcome = run({"check", folder.path.string()});
+  CHECK(outcome.exit_code == kErrorFound);
+  CHECK(outcome.err.empty());
+  CHECK(contains(outcome.out, "\n4 files, 7 servers: 6 agree, 1 disagrees\n"));
+  CHECK(contains(outcome.out, "image lmsysorg/sglang:v0.5.13)"));
+  CHECK(contains(outcome.out, "image docker.io/lmsysorg/sglang:v0.5.16-cu126)"));
+  CHECK(contains(outcome.out, "comment in line 2)"));
+  CHECK(contains(outcome.out, "newest known"));
+  CHECK_FALSE(contains(outcome.out, "hook.sh"));
+  CHECK_FALSE(contains(outcome.out, "notes.txt"));
+  const Outcome quiet = run({"check", "--quiet", folder.path.string()});
+  CHECK(contains(quiet.out, "compose.yaml"));
+  CHECK_FALSE(contains(quiet.out, "README.md"));
+  const json servers = servers_of({folder.path.string() + "/**/*.y*ml"});
+  CHECK(servers.size() == 3);
+  CHECK(run({"check", folder.path.string() + "/*.nothing"}).exit_code == kUnusableInput);
+}
+
+TEST_CASE("check: a file given by hand that starts no server is named, and the others are checked") {
+  const Folder folder;
+  fill(folder);
+  const Outcome outcome = run({"check", (folder.path / "notes.txt").string(), (folder.path / "roles.sh").string()});
+  CHECK(outcome.exit_code == kUnusableInput);
+  CHECK(contains(outcome.err, "notes.txt"));
+  CHECK(contains(outcome.out, "2 agree, 1 not decided"));
+}
+
+TEST_CASE("check: the version, from the option, a comment, a2asim.toml, the image, or the newest") {
+  CHECK(version_of("# a2asim: version=v0.5.13\n" + kAgreeing, {"--sglang", "pr30450"}) == "pr30450: --sglang");
+  CHECK(version_of("# a2asim: version=pr29461\ndocker run lmsysorg/sglang:v0.5.16 " + kAgreeing) ==
+        "pr29461: comment in line 1");
+  CHECK(version_of("docker run --gpus all -p 30000:30000 lmsysorg/sglang:v0.5.16-cu126 " + kAgreeing) ==
+        "pr30450: image lmsysorg/sglang:v0.5.16-cu126");
+  CHECK(version_of("TAG=v0.5.16\ndocker run lmsysorg/sglang:$TAG bash -c '" + kAgreeing + "'") ==
+        "pr30450: image lmsysorg/sglang:v0.5.16");
+  CHECK(version_of("ARG VERSION=v0.5.16\nFROM lmsysorg/sglang:${VERSION}-cu126\nCMD " + kAgreeing) ==
+        "pr30450: image lmsysorg/sglang:v0.5.16-cu126");
+  CHECK(version_of("ARG VERSION=v0.5.9\nFROM lmsysorg/sglang:${VERSION}\nCMD " + kAgreeing,
+                   {"--env", "VERSION=v0.5.16"}) == "pr30450: image lmsysorg/sglang:v0.5.16");
+  CHECK(version_of("docker run lmsysorg/sglang:nightly-dev-20260710-0a1b2c3d " + kAgreeing)
+            .starts_with("pr30450: image"));
+  CHECK(contains(version_of("docker run other/image:v0.5.13 " + kAgreeing), "newest known"));
+  for (const char* newest : {"main", "newest"})
+    CHECK(version_of(kAgreeing, {"--sglang", newest}).substr(0, 4) == version_of(kAgreeing).substr(0, 4));
+  CHECK(version_of(kAgreeing, {"--sglang", "v0.5.x"}) == version_of(kAgreeing, {"--sglang", "latest"}));
+  const TemporaryFile unknown("run.sh", "docker run lmsysorg/sglang:v9.9.9 " + kAgreeing);
+  const Outcome refused = run({"check", unknown.path});
+  CHECK(refused.exit_code == kUnusableInput);
+  CHECK(contains(refused.err, "lmsysorg/sglang:v9.9.9"));
+  CHECK(contains(refused.err, "--sglang"));
+}
+
+TEST_CASE("check: a2asim.toml, found upwards, with more for some paths") {
+  const Folder folder;
+  folder.write("a2asim.toml",
+               "sglang = \"v0.5.16\"\nenv = { SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK = 8192 }\n"
+               "exclude = [\"old/**\"]\n[[per-path]]\npath = \"decode/**\"\nsglang = \"v0.5.13\"\n"
+               "ignore = [{ id = \"geometry_disagreement\", reason = \"known\" }]\n");
+  folder.write("a.sh", kAgreeing + "\n");
+  folder.write("decode/b.sh", kCollapsing + "\n");
+  folder.write("old/c.sh", kCollapsing + "\n");
+  const json servers = servers_of({folder.path.string()});
+  REQUIRE(servers.size() == 2);
+  CHECK(servers[0]["generation"] == "pr30450");
+  CHECK(servers[0]["version_from"] == "a2asim.toml");
+  CHECK(servers[0]["capacity"]["max_num_tokens"] == 8192);
+  CHECK(servers[1]["findings"][0]["ignored"] == "known");
+  folder.write("a2asim.toml", "sglng = \"v0.5.16\"\n");
+  const Outcome wrong = run({"check", (folder.path / "a.sh").string()});
+  CHECK(wrong.exit_code == kUnusableInput);
+  CHECK(contains(wrong.err, "line 1: unknown key sglng: did you mean sglang?"));
+  folder.write("a2asim.toml", "sglang = \n");
+  CHECK(contains(run({"check", (folder.path / "a.sh").string()}).err, "a2asim.toml: line 1"));
+}
+
+TEST_CASE("check: findings that do not count need a reason") {
+  const std::vector<std::string> version = {"check", "--sglang", "v0.5.13"};
+  const auto check = [&](const std::string& text, std::vector<std::string> more = {}) {
+    const TemporaryFile file("serve.sh", text);
+    more.insert(more.begin(), version.begin(), version.end());
+    more.push_back(file.path);
+    return run(more);
+  };
+  CHECK(check(kCollapsing).exit_code == kErrorFound);
+  const Outcome ignored = check("# a2asim: ignore=geometry_disagreement only tests run here\n" + kCollapsing);
+  CHECK(ignored.exit_code == kNothingWrong);
+  CHECK(contains(ignored.out, "ignored: geometry_disagreement (only tests run here)"));
+  CHECK(check("# a2asim: ignore=over_capacity for another reason\n" + kCollapsing).exit_code == kErrorFound);
+  CHECK(contains(check("# a2asim: ignore=geometry_disagreement\n" + kCollapsing).err, "needs a reason"));
+  CHECK(contains(check("# a2asim: ignore=geometry_disagreemnt x\n" + kCollapsing).err, "did you mean"));
+  const TemporaryFile file("serve.sh", kCollapsing);
+  const TemporaryFile baseline("baseline.json",
+                               run({"check", "--sglang", "v0.5.13", "--format", "json", file.path}).out);
+  CHECK(run({"check", "--sglang", "v0.5.13", "--baseline", baseline.path, file.path}).exit_code == kNothingWrong);
+  CHECK(contains(run({"check", "--baseline", "/nonexistent", file.path}).err, "writes it"));
+}
+
+TEST_CASE("check: --strict makes warnings count") {
+  const std::string lost = kAgreeing + " \\\n  --host 0.0.0.0\n  --port 30000\n";
+  CHECK(run({"check"}, lost).exit_code == kNothingWrong);
+  CHECK(run({"check", "--strict"}, lost).exit_code == kErrorFound);
+}
+
+TEST_CASE("check: --diff and --fix edit what stands once, in the form in which it stands") {
+  const Folder folder;
+  const auto fixed = [&](const std::string& name, const std::string& text) {
+    const std::string path = folder.write(name, text);
+    const Outcome outcome = run({"check", "--sglang", "v0.5.13", "--fix", path});
+    CAPTURE(outcome.err);
+    CAPTURE(outcome.out);
+    CHECK(run({"check", "--sglang", "v0.5.13", path}).exit_code == kNothingWrong);
+    CHECK(contains(outcome.out, "--- a/"));
+    return folder.read(name);
+  };
+  CHECK(fixed("one.sh", kCollapsing + "\n") == kAgreeing + " --moe-dense-tp-size 1\n");
+  CHECK(fixed("lines.sh", kAgreeing + " \\\n  --moe-dense-tp-size 1 \\\n  --enable-dp-lm-head\n") ==
+        kAgreeing + " \\\n  --moe-dense-tp-size 1\n");
+  CHECK(fixed("middle.sh", kAgreeing + " \\\n  --enable-dp-lm-head \\\n  --moe-dense-tp-size 1\n") ==
+        kAgreeing + " \\\n  --moe-dense-tp-size 1\n");
+  CHECK(fixed("array.sh", "ARGS=(--enable-dp-lm-head --moe-dense-tp-size 1)\n" + kAgreeing + " \"${ARGS[@]}\"\n") ==
+        "ARGS=(--moe-dense-tp-size 1)\n" + kAgreeing + " \"${ARGS[@]}\"\n");
+  const std::string item = "spec:\n  containers:\n  - name: s\n    command:\n";
+  const auto listed = [&](bool with_head) {
+    std::string text = item;
+    std::istringstream words(kAgreeing + (with_head ? " --enable-dp-lm-head" : "") + " --moe-dense-tp-size 1");
+    for (std::string word; words >> word;) text += "    - \"" + word + "\"\n";
+    return text;
+  };
+  CHECK(fixed("pod.yaml", listed(true)) == listed(false));
+  CHECK(fixed("Dockerfile",
+              "FROM x\nCMD [\"python3\", \"-m\", \"sglang.launch_server\", \"--model-path\", "
+              "\"deepseek-ai/DeepSeek-V3\", \"--tp\", \"8\", \"--dp\", \"8\", \"--enable-dp-attention\", "
+              "\"--moe-a2a-backend\", \"flashinfer\", \"--moe-runner-backend\", \"flashinfer_cutlass\", "
+              "\"--enable-dp-lm-head\", \"--moe-dense-tp-size\", \"1\"]\n") ==
+        "FROM x\nCMD [\"python3\", \"-m\", \"sglang.launch_server\", \"--model-path\", "
+        "\"deepseek-ai/DeepSeek-V3\", \"--tp\", \"8\", \"--dp\", \"8\", \"--enable-dp-attention\", "
+        "\"--moe-a2a-backend\", \"flashinfer\", \"--moe-runner-backend\", \"flashinfer_cutlass\", "
+        "\"--moe-dense-tp-size\", \"1\"]\n");
+}
+
+TEST_CASE("check: --fix leaves a file alone where other servers share the words") {
+  const Folder folder;
+  const std::string shared = "HEAD=\"--enable-dp-lm-head --moe-dense-tp-size 1\"\nif [ \"$ROLE\" = a ]; then\n" +
+                             kAgreeing + " $HEAD\nelse\n" + kAgreeing + " --port 1 $HEAD\nfi\n";
+  const std::string path = folder.write("shared.sh", shared);
+  const Outcome outcome = run({"check", "--sglang", "v0.5.13", "--fix", path});
+  CHECK(outcome.exit_code == kErrorFound);
+  CHECK(contains(outcome.err, "not edited"));
+  CHECK(folder.read("shared.sh") == shared);
+}
+
+TEST_CASE("check: sarif has the place of the words, the edit, a fingerprint, and no notes unless asked") {
+  const TemporaryFile file("serve.sh",
+                           "#!/bin/bash\n" + kAgreeing + " \\\n  --enable-dp-lm-head --moe-dense-tp-size 1\n");
+  const json sarif = json::parse(run({"check", "--sglang", "v0.5.13", "--format", "sarif", file.path}).out);
+  const json& result = sarif["runs"][0]["results"][0];
+  const json region = {{"startLine", 3}, {"startColumn", 3}, {"endLine", 3}, {"endColumn", 22}};
+  CHECK(result["locations"][0]["physicalLocation"]["region"] == region);
+  CHECK(result["partialFingerprints"]["a2asim/v1"].get<std::string>().size() == 16);
+  CHECK(result["fixes"][0]["artifactChanges"][0]["replacements"][0].contains("deletedRegion"));
+  const json& rule = sarif["runs"][0]["tool"]["driver"]["rules"][0];
+  CHECK(rule["helpUri"].get<std::string>().starts_with("https://"));
+  CHECK(rule["fullDescription"]["text"].is_string());
+  for (const json& one : sarif["runs"][0]["results"]) CHECK(one["level"] != "note");
+  const json all = json::parse(run({"check", "--sglang", "v0.5.13", "--format", "sarif", "--notes", file.path}).out);
+  CHECK(all["runs"][0]["results"].size() > sarif["runs"][0]["results"].size());
+}
+
+TEST_CASE("check: github annotations and junit, with nothing that breaks out of them") {
+  const TemporaryFile file("a,b%.sh", kCollapsing + "\n");
+  const Outcome github = run({"check", "--sglang", "v0.5.13", "--format", "github", file.path});
+  CHECK(github.exit_code == kErrorFound);
+  CHECK(github.out.starts_with("::error file="));
+  CHECK(contains(github.out, "a%2Cb%25.sh,line=1"));
+  CHECK(contains(github.out, "title=a2asim%3A geometry_disagreement::"));
+  CHECK(contains(github.out, "%0AFix: "));
+  const Outcome junit = run({"check", "--sglang", "v0.5.13", "--format", "junit", file.path});
+  CHECK(contains(junit.out, "tests=\"1\" failures=\"1\" errors=\"0\""));
+  CHECK(contains(junit.out, "<failure type=\"geometry_disagreement\""));
+}
+
+TEST_CASE("check: all releases side by side say which are safe") {
+  const TemporaryFile file("serve.sh", kCollapsing + "\n");
+  const Outcome text = run({"check", "--sglang", "all", file.path});
+  CHECK(text.exit_code == kErrorFound);
+  CHECK(contains(text.out, "release"));
+  CHECK(contains(text.out, "Runs without an error: "));
+  const json rows = json::parse(
+      run({"check", "--sglang", "v0.5.13..v0.5.16", "--format", "json", file.path}).out)["servers"][0]["by_release"];
+  REQUIRE(rows.size() >= 2);
+  CHECK(rows.front()["verdict"] == "disagrees");
+  CHECK(rows.back()["verdict"] == "agrees");
+  CHECK(contains(rows.front()["releases"].get<std::string>(), "v0.5.1"));
+  const Outcome backwards = run({"check", "--sglang", "v0.5.16..v0.5.13", file.path});
+  CHECK(backwards.exit_code == kUnusableInput);
+}
+
+TEST_CASE("upgrade: what changes, in one screen") {
+  const TemporaryFile file("serve.sh", kCollapsing + "\n");
+  const Outcome outcome = run({"upgrade", "--from", "v0.5.13", "--to", "v0.5.16", file.path});
+  CHECK(outcome.exit_code == kNothingWrong);
+  CHECK(contains(outcome.out, "disagrees -> agrees"));
+  CHECK(contains(outcome.out, "geometry_disagreement"));
+  CHECK(contains(outcome.out, "options that are new"));
+  CHECK(std::ranges::count(outcome.out, '\n') <= 24);
+  const json one = json::parse(
+      run({"upgrade", "--from", "v0.5.13", "--to", "v0.5.16", "--format", "json", file.path}).out)["servers"][0];
+  CHECK(one["verdict_before"] == "disagrees");
+  CHECK(one["verdict_after"] == "agrees");
+  CHECK(run({"upgrade", "--from", "v0.5.16", "--to", "v0.5.13", file.path}).exit_code == kErrorFound);
+  CHECK(run({"upgrade", "--from", "nothing", file.path}).exit_code == kUnusableInput);
+  CHECK(run({"upgrade", file.path}).exit_code == kUnusableInput);
+}
+
+}  // namespace a2asim

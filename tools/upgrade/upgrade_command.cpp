@@ -1,0 +1,327 @@
+// a2asim upgrade: what another version changes for each server.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "model/base/one_line.h"
+#include "model/step/engine.h"
+#include "tools/check/server_check.h"
+#include "tools/program/commands.h"
+#include "tools/program/input.h"
+#include "tools/program/json_document.h"
+#include "tools/program/template.h"
+#include "tools/program/text.h"
+#include "tools/report/page.h"
+
+namespace a2asim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostListed = 8;  // options and defaults, without --verbose
+constexpr std::size_t kWidth = 100;
+
+struct Options : ServerOptions {
+  std::optional<std::string> from, to, report;
+  std::vector<std::string> paths;
+  std::string format = "text";
+  bool verbose = false;
+};
+
+struct Fact {
+  std::string what, before, after;
+};
+
+// One server under both versions.
+struct Upgrade {
+  std::string place, from, to;
+  std::optional<Verdict> before, after;
+  bool ends_with_error = false, undecided = false;
+  std::vector<Fact> facts;                             // both values, whether or not they differ
+  std::vector<std::string> appeared, gone;             // findings
+  std::vector<std::string> vanished, added, defaults;  // options; "--x: 1 -> 2"
+};
+
+std::string version_name(const Version& version) {
+  return std::string(version.releases.empty() ? version.name : version.releases.front().name);
+}
+
+using Judged = Result<JudgedServer>;
+
+const CheckReport* report_of(const Judged& judged) { return judged ? &judged->report : nullptr; }
+const Deployment* deployment_of(const Judged& judged) { return judged ? judged->deployed.deployment.get() : nullptr; }
+
+template <class T, class F>
+std::string fact_of(const T* from, F value) {
+  return from == nullptr ? "-" : value(*from);
+}
+
+std::string limit_words(const Limit& limit) {
+  return limit.value == 0 ? "none" : fmt::format("{}{}", grouped(limit.value), limit.is_explicit ? "" : " (assumed)");
+}
+
+std::vector<Fact> facts_of(const Judged& before, const Judged& after) {
+  std::vector<Fact> out;
+  const auto add_report = [&](std::string what, auto value) {
+    out.push_back({std::move(what), fact_of(report_of(before), value), fact_of(report_of(after), value)});
+  };
+  const auto add_deployment = [&](std::string what, auto value) {
+    out.push_back({std::move(what), fact_of(deployment_of(before), value), fact_of(deployment_of(after), value)});
+  };
+  add_report("verdict", [](const CheckReport& report) { return std::string(name(report.verdict)); });
+  add_report("all-to-all", [](const CheckReport& report) { return report.backend.empty() ? "-" : report.backend; });
+  add_report("cap (tokens per rank)", [](const CheckReport& report) {
+    return report.static_cap ? grouped(*report.static_cap)
+           : report.capacity ? grouped(report.capacity->max_num_tokens)
+                             : std::string("-");
+  });
+  add_report("workspace per rank", [](const CheckReport& report) {
+    return report.capacity && report.workspace_known ? bytes_in_words(report.capacity->workspace_bytes_per_rank)
+                                                     : std::string("-");
+  });
+  add_deployment("requests per DP rank", [](const Deployment& one) { return limit_words(one.requests_per_dp_rank); });
+  add_deployment("prefill tokens per DP rank", [](const Deployment& one) { return limit_words(one.prefill_tokens); });
+  add_deployment("largest decode graph", [](const Deployment& one) {
+    return one.capture_bs.empty() ? std::string("none") : grouped(one.capture_bs.back());
+  });
+  add_deployment("largest prefill graph", [](const Deployment& one) { return limit_words(one.prefill_graph_tokens); });
+  add_deployment("cap comes from", [](const Deployment& one) {
+    return one.max_num_tokens_source.empty() ? std::string("-") : one.max_num_tokens_source;
+  });
+  return out;
+}
+
+std::vector<std::string> findings_only_in(const CheckReport* report, const CheckReport* other) {
+  std::vector<std::string> out;
+  if (report == nullptr) return out;
+  for (const CheckFinding& finding : report->findings) {
+    if (finding.severity == Severity::note) continue;
+    const auto same = [&](const CheckFinding& one) {
+      return one.kind == finding.kind && one.phase == finding.phase && one.severity == finding.severity;
+    };
+    if (other != nullptr && std::ranges::any_of(other->findings, same)) continue;
+    std::string words = fmt::format("{}: {}", name(finding.severity), name(finding.kind));
+    if (finding.phase != Phase::start) words += fmt::format(" in {}", spaced(name(finding.phase)));
+    out.push_back(fmt::format("{}: {}{}", words, finding.message,
+                              finding.fix.empty() ? "" : fmt::format("; fix: {}", finding.fix)));
+  }
+  return out;
+}
+
+// The options of both versions: which are gone, which are new, and whose default moved without the command giving it.
+void compare_options(const PreparedServer& prepared, const Version& from, const Version& to, Upgrade& out) {
+  const Engine& engine = *prepared.engine;
+  if (engine.options == nullptr || engine.spellings == nullptr) return;
+  std::map<std::string, std::string> old, now;
+  for (auto& [option, value] : engine.options(from)) old.emplace(option, value);
+  for (auto& [option, value] : engine.options(to)) now.emplace(option, value);
+  for (const std::string& word : prepared.server.command.argv) {
+    const std::string option = word.substr(0, word.find('='));
+    if (option.starts_with("--") && old.contains(option) && !now.contains(option)) out.vanished.push_back(option);
+  }
+  for (const auto& [option, value] : now) {
+    const auto before = old.find(option);
+    const bool is_given = !find_flag(prepared.server.command.argv, engine.spellings(to, option)).empty();
+    if (before == old.end())
+      out.added.push_back(option);
+    else if (before->second != value && !is_given)
+      out.defaults.push_back(fmt::format("{}: {} -> {}", option, before->second, value));
+  }
+}
+
+Result<Upgrade> compare(const Options& options, PreparedServer prepared, const LaunchText& text) {
+  const auto version = [&](const std::string& option, const std::optional<std::string>& given,
+                           const VersionMatch& otherwise) -> Result<VersionMatch> {
+    if (!given) return otherwise;
+    Result<VersionMatch> match = find_version(*prepared.engine, *given);
+    return match ? match : unusable(fmt::format("{}: {}", option, match.error().message));
+  };
+  const Result<VersionMatch> from = version("--from", options.from, prepared.how.version);
+  if (!from) return tl::unexpected(from.error());
+  const Result<VersionMatch> to =
+      version("--to", options.to, VersionMatch{prepared.engine->versions().back(), false, ""});
+  if (!to) return tl::unexpected(to.error());
+  const LaunchedServer& server = prepared.server;
+  Upgrade out;
+  out.place = place_words({{}, server.name, server.line, server.condition, text.source});
+  out.from = fmt::format("{} {}", prepared.engine->name, options.from.value_or(version_name(*from->version)));
+  out.to = fmt::format("{} {}", prepared.engine->name, options.to.value_or(version_name(*to->version)));
+  prepared.how.version = *from;
+  const Judged before = judge_server(prepared);
+  prepared.how.version = *to;
+  const Judged after = judge_server(prepared);
+  if (before) out.before = before->report.verdict;
+  if (after) out.after = after->report.verdict;
+  out.undecided = !before || !after;
+  out.ends_with_error = after && after->report.has_error();
+  out.facts = facts_of(before, after);
+  out.appeared = findings_only_in(report_of(after), report_of(before));
+  out.gone = findings_only_in(report_of(before), report_of(after));
+  for (const auto& [judged, side] : {std::pair(&before, &out.gone), std::pair(&after, &out.appeared)})
+    if (!*judged) side->push_back("not decided: " + judged->error().message);
+  compare_options(prepared, *from->version, *to->version, out);
+  return out;
+}
+
+struct ListOf {
+  std::string title;
+  const std::vector<std::string>* items;
+};
+
+std::vector<ListOf> lists_of(const Upgrade& one) {
+  return {{"findings that appear", &one.appeared},
+          {"findings that go", &one.gone},
+          {"options of this command that vanished", &one.vanished},
+          {"defaults that moved", &one.defaults},
+          {"options that are new", &one.added}};
+}
+
+std::string as_text(const std::vector<Upgrade>& all, bool verbose) {
+  std::string out;
+  for (const Upgrade& one : all) {
+    out += fmt::format("{}== {}: {} -> {}\n", out.empty() ? "" : "\n", one.place, one.from, one.to);
+    std::vector<std::vector<std::string>> cells;
+    for (const Fact& fact : one.facts) {
+      const bool moved = fact.before != fact.after;
+      if (!moved && fact.what != "verdict" && !verbose) continue;
+      cells.push_back({"  " + fact.what, moved ? fmt::format("{} -> {}", fact.before, fact.after)
+                                               : fmt::format("{} (as before)", fact.after)});
+    }
+    for (const std::string& line : table(cells, {}))
+      for (const std::string& part : wrap(line.substr(2), kWidth - 2, 4)) out += "  " + part + '\n';
+    for (const ListOf& list : lists_of(one)) {
+      if (list.items->empty()) continue;
+      const bool short_words = list.items == &one.added || list.items == &one.vanished || list.items == &one.defaults;
+      if (!short_words) {
+        out += fmt::format("  {}:\n", list.title);
+        for (const std::string& item : *list.items)
+          for (const std::string& line : wrap(item, kWidth - 4, 2)) out += "    " + line + '\n';
+        continue;
+      }
+      const std::size_t shown = verbose ? list.items->size() : std::min(list.items->size(), kMostListed);
+      std::string words =
+          fmt::format("{} ({}): {}", list.title, list.items->size(),
+                      fmt::join(list.items->begin(), list.items->begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+      if (shown < list.items->size()) words += ", .. (--verbose shows all)";
+      for (const std::string& line : wrap(words, kWidth - 2, 4)) out += "  " + line + '\n';
+    }
+  }
+  return out;
+}
+
+std::string summary_of(const std::vector<Upgrade>& all) {
+  std::size_t moved = 0, errors = 0, undecided = 0;
+  for (const Upgrade& one : all) {
+    moved += one.before != one.after ? 1 : 0;
+    errors += one.ends_with_error ? 1 : 0;
+    undecided += one.undecided ? 1 : 0;
+  }
+  return fmt::format("{}: {} change verdict, {} with an error after the upgrade{}", counted(all.size(), "server"),
+                     moved, errors, undecided > 0 ? fmt::format(", {} not decided", undecided) : "");
+}
+
+std::string as_json(const std::vector<Upgrade>& all) {
+  Json servers = Json::array();
+  for (const Upgrade& one : all) {
+    Json facts = Json::array();
+    for (const Fact& fact : one.facts)
+      facts.push_back({{"what", fact.what}, {"before", fact.before}, {"after", fact.after}});
+    servers.push_back({{"place", one.place},
+                       {"from", one.from},
+                       {"to", one.to},
+                       {"verdict_before", one.before ? Json(name(*one.before)) : Json()},
+                       {"verdict_after", one.after ? Json(name(*one.after)) : Json()},
+                       {"facts", facts},
+                       {"findings_appeared", one.appeared},
+                       {"findings_gone", one.gone},
+                       {"options_vanished", one.vanished},
+                       {"options_added", one.added},
+                       {"defaults_moved", one.defaults}});
+  }
+  return print(Json{{"tool", tool_as_json()}, {"command", "upgrade"}, {"servers", servers}});
+}
+
+std::string as_page(const std::vector<Upgrade>& all) {
+  Page page;
+  page.title = "a2asim upgrade";
+  const bool bad = std::ranges::any_of(all, [](const Upgrade& one) { return one.ends_with_error || one.undecided; });
+  page.header =
+      verdict_header("a2asim upgrade", bad ? Tone::bad : Tone::good,
+                     bad ? "Not every server is safe after the upgrade" : "Safe to upgrade", summary_of(all) + ".");
+  page.body = "upgrade.mustache";
+  Json servers = Json::array();
+  for (const Upgrade& one : all) {
+    Json facts = Json::array(), lists = Json::array();
+    for (const Fact& fact : one.facts)
+      facts.push_back(
+          {{"what", fact.what}, {"before", fact.before}, {"after", fact.after}, {"moved", fact.before != fact.after}});
+    for (const ListOf& list : lists_of(one))
+      if (!list.items->empty()) lists.push_back({{"title", capitalised(list.title)}, {"items", *list.items}});
+    servers.push_back({{"place", one.place}, {"from", one.from}, {"to", one.to}, {"facts", facts}, {"lists", lists}});
+  }
+  page.values["servers"] = std::move(servers);
+  return page_html(page);
+}
+
+Result<std::vector<Upgrade>> compare_all(const Options& options, const CommandLine& line, Io& io) {
+  LaunchPaths paths{options.paths, line.after_dashes, {}, {}};
+  if (line.after_dashes && !options.paths.empty()) return unusable("give paths or a command after `--`, not both");
+  if (auto added = add_environment(options.env, paths.env); !added) return tl::unexpected(added.error());
+  const auto texts = read_launches(paths, io);
+  if (!texts) return tl::unexpected(texts.error());
+  SettingsFiles files;
+  std::vector<Upgrade> out;
+  for (const LaunchText& text : *texts) {
+    if (text.error) return tl::unexpected(*text.error);
+    for (const LaunchedServer& server : text.servers) {
+      ServerOptions own = options;
+      if (options.from)  // what the launch names is not asked for
+        own.versions.insert_or_assign(std::string(find_engine(server.command).name), options.from);
+      Result<PreparedServer> prepared = prepare_server(own, files, text, server);
+      if (!prepared) return tl::unexpected(prepared.error());
+      Result<Upgrade> one = compare(options, std::move(*prepared), text);
+      if (!one) return tl::unexpected(one.error());
+      out.push_back(std::move(*one));
+    }
+  }
+  if (out.empty()) return unusable("no file of the paths starts a server that is known here");
+  return out;
+}
+
+Result<int> run_upgrade(const Options& options, const CommandLine& line, Io& io) {
+  const auto format = parse_choice("--format", options.format, {"text", "json"});
+  if (!format) return tl::unexpected(format.error());
+  if (!options.from && !options.to) return unusable("name the versions: --from v1 --to v2, or --to alone");
+  const auto all = compare_all(options, line, io);
+  if (!all) return tl::unexpected(all.error());
+  if (options.report)
+    if (auto written = write_page(*options.report, as_page(*all)); !written) return tl::unexpected(written.error());
+  io.out << (*format == 0 ? as_text(*all, options.verbose) + summary_of(*all) + "\n" : as_json(*all));
+  if (std::ranges::any_of(*all, &Upgrade::undecided)) return kUnusableInput;
+  return std::ranges::any_of(*all, &Upgrade::ends_with_error) ? kErrorFound : kNothingWrong;
+}
+
+void add_options(CLI::App& command, Options& options) {
+  add_value(command, "paths", options.paths, "PATH", "Files, folders and patterns; - is standard input");
+  add_value(command, "--from", options.from, "VERSION", "The version now; default: the one that each launch names");
+  add_value(command, "--to", options.to, "VERSION", "The version then; default: the newest known");
+  add_value(command, "--env", options.env, "NAME=VALUE", "Set an environment variable of the launch; may be repeated")
+      ->allow_extra_args(false);
+  add_shape_options(command, options.shape, "; default: guessed from --model-path");
+  add_value(command, "--gpu-memory", options.gpu_memory, "GiB", "Memory of one GPU, which defaults follow");
+  add_value(command, "--report", options.report, "OUT.html", "Write one HTML page");
+  add_value(command, "--format", options.format, "FORMAT", "text or json; default text");
+  command.add_flag("--verbose", options.verbose, "Text: also what stays, and every option");
+  command.footer(help_text("upgrade.help"));
+}
+
+}  // namespace
+
+void add_upgrade(CLI::App& program, CommandLine& line) {
+  add_command<Options>(program, line, "upgrade", "What another version changes for each server", add_options,
+                       run_upgrade);
+}
+
+}  // namespace a2asim
