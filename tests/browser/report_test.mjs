@@ -366,15 +366,39 @@ steps: [{mode: decode, tokens: [2, 1]}]
     const args = ['check', '--sglang', 'pr29461', '--num-experts', '256', '--top-k', '8', '--hidden-size', '7168', '--file', launch];
     const tab = await open(browser, page('check', ...args));
     const facts = JSON.parse(a2asim(...args, '--format', 'json'));
+    await tab.evaluate(() => { for (const details of document.querySelectorAll('details')) details.open = true; });
     const text = await tab.innerText('body');
     const bad = facts.findings.find(finding => finding.severity === 'error');
-    for (const part of [bad.message.slice(1), ...bad.why, bad.fix, facts.capacity.source]) assert.ok(text.includes(part), part);
+    for (const part of [bad.message.slice(1), ...bad.why, bad.fix.slice(1), facts.capacity.source]) assert.ok(text.includes(part), part);
     const sizes = (await tab.locator('#found tbody td:nth-child(2)').allInnerTexts()).map(size => Number(size.replace(/[^\d]/g, '')));
     assert.deepEqual(new Set(sizes), new Set(bad.witness.runtime_max_tokens_per_rank));
     assert.ok((await tab.locator('#sizes .bar').count()) >= 3);
     assert.equal(await tab.locator('.viewer svg[role=img]').count(), 1, 'the witness is replayed and drawn');
     const replayed = await visibleStep(tab).locator('tbody td:nth-child(2)').allInnerTexts();
     assert.deepEqual(new Set(replayed.map(size => Number(size.replace(/[^\d]/g, '')))), new Set(bad.witness.runtime_max_tokens_per_rank));
+  },
+
+  // Verdict, cause, fix, ranks and the strip of memory without much scrolling; the button copies the changed command.
+  async first_screen(browser) {
+    const args = ['check', '--sglang', 'v0.5.13', '--num-experts', '256', '--top-k', '8', '--hidden-size', '7168', launch];
+    const file = page('first', ...args);
+    for (const [viewport, most] of [[{width: 1280, height: 900}, 900], [{width: 375, height: 812}, 2 * 812]]) {
+      const tab = await open(browser, file, {viewport});
+      for (const part of ['h1.verdict', '.lead', '.fixes', '.sizes', '.strip svg', '.strip figcaption', '.fixes button']) {
+        const box = await tab.locator(part).first().boundingBox();
+        assert.ok(box && box.y + box.height <= most, `${part} ends at ${box && box.y + box.height}, ${viewport.width} wide`);
+      }
+      const broken = await tab.$$eval('code:not(.long)', list => list.filter(code => code.textContent.startsWith('--') && code.getClientRects().length > 1).map(code => code.textContent));
+      assert.deepEqual(broken, [], 'no option is cut at a hyphen');
+    }
+    const tab = await open(browser, file, {viewport: {width: 1280, height: 900}, permissions: ['clipboard-read', 'clipboard-write']});
+    const text = await tab.innerText('.strip figcaption');
+    assert.match(text, /Rank \d+ writes its first row at .* Rank 0 looks for it at/);
+    const button = tab.locator('.fixes button').first();
+    const copied = await button.getAttribute('data-copy');
+    assert.ok(copied.includes('launch_server') && !copied.includes('--enable-dp-lm-head'), copied);
+    await button.click();
+    assert.equal(await button.innerText(), 'Copied');
   },
 
   // The heat maps of a sweep, against the JSON: numbers, shades, and text that stays readable on every shade.

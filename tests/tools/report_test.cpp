@@ -180,7 +180,7 @@ TEST_CASE("report: without a script the page says the verdict, the chain and the
   const std::string page = page_of(replayed(shipped("collapse")));
   for (const char* part :
        {"Disagrees", "knows only its own number of rows, 4", "<var>R</var> = <strong>4</strong>", "Where one row went",
-        "require_mlp_tp_gather is false", "leave out --enable-dp-lm-head", "--enable-dp-lm-head not set (is set)",
+        "require_mlp_tp_gather is false", "remove --enable-dp-lm-head", "--enable-dp-lm-head not set (is set)",
         "--moe-dense-tp-size not set (is 1)", "Of the 18 outputs of this step (9 tokens in 2 layers)",
         "From wrong outputs back to the rows behind them", "<noscript>"})
     CHECK_MESSAGE(page.find(part) != std::string::npos, std::string(part));

@@ -9,10 +9,12 @@
 #include "model/step/engine.h"
 #include "sim/scenario/witness_steps.h"
 #include "tools/check/check_formats.h"
+#include "tools/program/template.h"
 #include "tools/program/text.h"
 #include "tools/report/page.h"
 #include "tools/report/parts.h"
 #include "tools/report/replay_page.h"
+#include "tools/report/strip.h"
 
 namespace a2asim {
 namespace {
@@ -28,8 +30,8 @@ void add_findings(const CheckReport& report, Json& values) {
   for (const CheckFinding& finding : report.findings) {
     if (is_note(finding)) {
       notes.push_back({{"phase", finding.phase == Phase::start ? "" : phase_title(finding.phase)},
-                       {"message", finding.message},
-                       {"fix", capitalised(finding.fix)}});
+                       {"message", html_flags(finding.message)},
+                       {"fix", html_flags(capitalised(finding.fix))}});
       continue;
     }
     found.push_back({{"severity", capitalised(name(finding.severity))},
@@ -89,6 +91,43 @@ Json witness_article(const CheckForPage& check, Json& data) {
   return article;
 }
 
+// One sentence: what happens, and when.
+std::string cause_of(const CheckReport& report) {
+  if (report.findings.empty() || report.findings.front().severity == Severity::note)
+    return capitalised(verdict_in_words(report.verdict)) + ".";
+  const CheckFinding& first = report.findings.front();
+  const std::string when = first.phase == Phase::start ? "At start" : "In " + phase_title(first.phase);
+  return fmt::format("{}: {}.{}", when, finding_info(first.kind).what,
+                     first.consequence.empty() ? "" : fmt::format(" {}.", capitalised(first.consequence)));
+}
+
+// Verdict and cause stand in the header; here the fixes, the ranks, the strip, other versions.
+void add_first_screen(const CheckForPage& check, Json& values) {
+  const CheckReport& report = check.report;
+  Json fixes = Json::array(), releases = Json::array();
+  for (const PageFix& fix : check.fixes)
+    fixes.push_back({{"words", html_flags(capitalised(in_words(fix.tried.fix)))},
+                     {"then", fix.tried.verdict ? Json(name(*fix.tried.verdict)) : Json()},
+                     {"copied", fix.copied.empty() ? Json() : Json(fix.copied)}});
+  const auto has_witness = [](const CheckFinding& finding) {
+    return finding.severity == Severity::error && finding.witness.has_value();
+  };
+  const auto found = std::ranges::find_if(report.findings, has_witness);
+  if (fixes.empty() && !report.findings.empty() && !is_note(report.findings.front()) &&
+      !report.findings.front().fix.empty())
+    fixes.push_back({{"words", html_flags(capitalised(report.findings.front().fix))}});
+  if (!fixes.empty())
+    values["fixes"] = {{"heading", fixes.size() > 1 ? "Fix: any one of" : "Fix"}, {"list", std::move(fixes)}};
+  if (found != report.findings.end()) {
+    values["ranks"] = finding_values(*found)["witness"];
+    values["ranks"]["batch"] = found->phase == Phase::prefill ? "tokens per DP rank" : "requests per DP rank";
+    values["ranks"]["strip"] = strip_of(report);
+  }
+  for (const ReleaseRow& row : check.releases)
+    releases.push_back({{"release", label(row)}, {"good", row.verdict && !row.has_error}});
+  if (releases.size() > 1) values["releases"] = {{"list", std::move(releases)}};
+}
+
 Tone tone_of(Verdict verdict) {
   return verdict == Verdict::agrees ? Tone::good : verdict == Verdict::out_of_scope ? Tone::neutral : Tone::bad;
 }
@@ -139,17 +178,15 @@ std::string check_page(const CheckForPage& check) {
   Page page;
   page.title = fmt::format("a2asim check: {}", name(report.verdict));
   page.header = verdict_header(
-      fmt::format("a2asim check{}",
-                  report.generation == nullptr
-                      ? ""
-                      : fmt::format(" · {} {}", engine_of(*report.generation).title, report.generation->name)),
-      report.has_error() ? Tone::bad : tone_of(report.verdict), verdict_title(report.verdict),
-      capitalised(verdict_in_words(report.verdict)) + ".");
+      check.place.empty() && report.generation != nullptr ? "a2asim check · " + version_words(*report.generation)
+                                                          : fmt::format("a2asim check · {}", check.place),
+      report.has_error() ? Tone::bad : tone_of(report.verdict), verdict_title(report.verdict), cause_of(report));
   page.body = "check.mustache";
   const bool disagrees = report.verdict == Verdict::disagrees || report.verdict == Verdict::over_capacity;
   if (disagrees && report.topology.tp_size > 1)
     page.values["setting"] = setting_values(3, report.topology.tp_size, check.model);
   page.values["verdict_words"] = capitalised(verdict_in_words(report.verdict));
+  add_first_screen(check, page.values);
   add_findings(report, page.values);
   page.values["article"] = witness_article(check, data);
   add_deployment(check, page.values);

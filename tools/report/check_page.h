@@ -6,8 +6,14 @@
 
 #include "model/check/check.h"
 #include "sim/scenario/scenario.h"
+#include "tools/check/releases.h"
 
 namespace a2asim {
+
+struct PageFix {
+  TriedFix tried;
+  std::string copied;  // what the button copies: the command with it; may be empty
+};
 
 struct CheckForPage {
   CheckReport report;
@@ -15,6 +21,9 @@ struct CheckForPage {
   std::optional<ModelShape> model;
   std::optional<Scenario> witness;  // the batch of the first disagreement, to be replayed; see witness_scenario()
   SizingRule rule;                  // of the user's own, may be empty
+  std::string place = {};           // where it stands, and why it is judged by this version
+  std::vector<PageFix> fixes = {};  // of the first finding that has some
+  std::vector<ReleaseRow> releases = {};
 };
 
 // The launch with the first witnessed error's batch as its only step; nothing where there is none, or no model's shape.

@@ -122,6 +122,32 @@ Json generation_values(const GenerationExploration& generation, const std::vecto
   return out;
 }
 
+// Classes of configurations as lines, versions as columns; a cell is the worst of all kinds of forward passes.
+Json overview_values(const ExploreReport& report) {
+  if (report.generations.size() < 2) return {};
+  Json columns = Json::array(), rows = Json::array();
+  for (const GenerationExploration& generation : report.generations) columns.push_back(generation.generation);
+  for (std::size_t row = 0; row < kExploreClasses; ++row) {
+    Json cells = Json::array();
+    bool occurs = false;
+    for (const GenerationExploration& generation : report.generations) {
+      const ExploreClass& one = generation.classes[row];
+      std::optional<ExploreOutcome> worst;
+      for (const ExploreCell& cell : one.cells)
+        if (const auto outcome = cell.outcome(); outcome && (!worst || *outcome > *worst)) worst = outcome;
+      occurs = occurs || one.configurations > 0;
+      Json cell = worst ? look_values(look(*worst))
+                        : Json{{"tone", "absent"},
+                               {"mark", one.configurations > 0 ? "■" : "·"},
+                               {"title", one.configurations > 0 ? "does not start" : "does not occur"}};
+      cell["at"] = generation.generation;
+      cells.push_back(std::move(cell));
+    }
+    if (occurs) rows.push_back({{"class", class_words(row)}, {"cells", std::move(cells)}});
+  }
+  return {{"columns", std::move(columns)}, {"rows", std::move(rows)}};
+}
+
 // The same drawing as `replay --report`; empty where the witness cannot be run.
 Json replayed(const ShownWitness& witness, const SizingRule& rule, std::int64_t drawing_bytes, Json& data) {
   Result<Scenario> scenario = parse_scenario(witness.placed.witness->scenario, witness.id);
@@ -200,6 +226,7 @@ std::string explore_page(const ExploreReport& report, const SizingRule& rule) {
   for (std::size_t at = kExploreOutcomes; at-- > 0;)
     page.values["legend"].push_back(look_values(look(static_cast<ExploreOutcome>(at))));
   page.values["setting"] = setting_values(3, 0, {});
+  page.values["overview"] = overview_values(report);
   for (const GenerationExploration& generation : report.generations)
     page.values["generations"].push_back(generation_values(generation, all));
   if (!all.empty()) page.values["witnesses"] = witnesses_values(report, all, rule, data);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tools/program/template.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
@@ -54,11 +55,13 @@ std::string phase_title(Phase phase) { return phase == Phase::start ? "at start"
 std::string verdict_title(Verdict verdict) { return capitalised(spaced(name(verdict))); }
 
 Json finding_values(const CheckFinding& finding) {
-  return {{"message", capitalised(finding.message)},
+  Json chain = Json::array();
+  for (const std::string& line : finding.chain) chain.push_back(html_flags(line));
+  return {{"message", html_flags(capitalised(finding.message))},
           {"witness", finding.witness ? witness_values(*finding.witness) : Json()},
           {"consequence", finding.consequence},
-          {"chain", finding.chain.empty() ? Json() : Json{{"lines", finding.chain}}},
-          {"fix", finding.fix}};
+          {"chain", chain.empty() ? Json() : Json{{"lines", chain}}},
+          {"fix", html_flags(capitalised(finding.fix))}};
 }
 
 Json setting_values(int level, std::int64_t ranks, const std::optional<ModelShape>& shape) {

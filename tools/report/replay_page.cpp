@@ -246,10 +246,17 @@ std::string verdict_sentence(const ReplayReport& report) {
   return out + ".";
 }
 
-Json header(const ReplayReport& report, int level) {
-  return verdict_header(fmt::format("a2asim replay · {} · {} {}", report.name, engine_of(*report.generation).title,
-                                    report.generation->name),
-                        tone_of(report), verdict_title(report.verdict), verdict_sentence(report), level);
+bool as_expected(const ReplayForPage& one) { return one.expectation && one.expectation->differs.empty(); }
+
+// What a file expects, and what comes, is no bad news.
+Json header(const ReplayForPage& one, int level) {
+  const ReplayReport& report = one.report;
+  const bool expected = as_expected(one);
+  return verdict_header(
+      fmt::format("a2asim replay · {} · {} {}", report.name, engine_of(*report.generation).title,
+                  report.generation->name),
+      expected ? Tone::good : tone_of(report), verdict_title(report.verdict) + (expected ? ", as expected" : ""),
+      verdict_sentence(report), level);
 }
 
 }  // namespace
@@ -316,19 +323,19 @@ std::string replay_page(std::span<const ReplayForPage> replays) {
   page.body = "replay.mustache";
   if (replays.size() == 1) {
     page.title = fmt::format("{}: {}", replays[0].report.name, name(replays[0].report.verdict));
-    page.header = header(replays[0].report, 1);
+    page.header = header(replays[0], 1);
     page.values["one"] = replay_article(replays[0], "s0", {}, data);
   } else {
     const auto count = [&](auto what) { return static_cast<std::size_t>(std::ranges::count_if(replays, what)); };
     const std::size_t bad = count([](const ReplayForPage& one) { return one.report.has_error(); });
     const std::size_t told = count([](const ReplayForPage& one) { return one.expectation.has_value(); });
-    const std::size_t met =
-        count([](const ReplayForPage& one) { return one.expectation && one.expectation->differs.empty(); });
+    const std::size_t met = count(as_expected);
     const std::string scenarios = counted(replays.size(), "scenario");
     std::string words = fmt::format("Something is wrong in {} of them.", bad);
     if (told > 0) words += fmt::format(" {} of {} end as their files expect.", met, told);
     page.title = "a2asim replay: " + scenarios;
-    page.header = verdict_header("a2asim replay", bad > 0 ? Tone::bad : Tone::good, scenarios, words);
+    page.header = verdict_header("a2asim replay", bad > 0 && met < replays.size() ? Tone::bad : Tone::good,
+                                 scenarios + (met == replays.size() ? ": all as expected" : ""), words);
     const std::size_t steps = std::max<std::size_t>(kStepsOnPage / replays.size(), 4);
     for (std::size_t i = 0; i < replays.size(); ++i) {
       const ReplayReport& report = replays[i].report;
@@ -337,7 +344,7 @@ std::string replay_page(std::span<const ReplayForPage> replays) {
           {{"id", id},
            {"name", report.name},
            {"sentence", fmt::format("{}: {}", verdict_title(report.verdict), verdict_sentence(report))},
-           {"head", header(report, 2)},
+           {"head", header(replays[i], 2)},
            {"article", replay_article(replays[i], id, {steps, 3, false}, data)}});
     }
   }

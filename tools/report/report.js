@@ -434,7 +434,23 @@
     width = window.innerWidth;
     for (const viewer of viewers) viewer.draw();
   });
+  for (const details of document.querySelectorAll('details'))
+    details.addEventListener('toggle', () => { for (const viewer of viewers) if (details.contains(viewer.root)) viewer.draw(); });
+  for (const button of document.querySelectorAll('button[data-copy]'))
+    button.addEventListener('click', async () => {
+      try {
+        await navigator.clipboard.writeText(button.dataset.copy);
+      } catch {  // no permission: the old way
+        const area = element('textarea', {});
+        area.value = button.dataset.copy;
+        document.body.append(area);
+        area.select();
+        document.execCommand('copy');
+        area.remove();
+      }
+      button.textContent = 'Copied';
+    });
   window.addEventListener('beforeprint', () => {
-    for (const details of document.querySelectorAll('.chains')) details.open = true;
+    for (const details of document.querySelectorAll('details')) details.open = true;
   });
 })();
