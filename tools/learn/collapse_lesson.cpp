@@ -10,6 +10,7 @@ namespace a2asim {
 namespace {
 
 constexpr std::string_view kBefore = "pr25907";  // the newest version with the collapse that rounds no counts
+constexpr std::string_view kRounds = "pr26643";  // the first that pads counts to an even number
 constexpr std::string_view kCap = "pr27945";
 constexpr std::string_view kFix = "pr30450";
 
@@ -139,7 +140,7 @@ LessonStep the_versions(const Lab& lab) {
   LessonStep step;
   step.title = "Which versions have it";
   std::vector<std::vector<std::string>> rows = {{"sglang", "merged", "R of each rank", "verdict", "wrong tokens"}};
-  std::string stop, branches;
+  std::string stop, branches, rounded;
   for (const Generation& generation : generations()) {
     const Experiment done = run(lab, scenario_of(lab.tokens), generation.name);
     rows.push_back({std::string(generation.name), std::string(generation.date), listed(done.sizes()),
@@ -147,14 +148,20 @@ LessonStep the_versions(const Lab& lab) {
                     done.ran() ? std::to_string(done.report.bad_tokens) : "stops"});
     step.facts["verdicts"][std::string(generation.name)] = name(done.report.verdict);
     if (!done.ran() && stop.empty()) stop = why_it_stops(done);
+    if (generation.name == kRounds && !done.agrees()) rounded = generation.name;
     if (generation.name == kCap || generation.name == kFix)
       branches += fmt::format("{}{} takes {}", branches.empty() ? "" : "; ", generation.name,
                               text(done.step().ranks[0].decision.sizing.branch));
   }
   step.say("The same launch and the same requests, with the rules of every version:");
   step.show(table(rows, {4}));
+  if (!rounded.empty())
+    step.say(
+        "{} rounds every count up to a multiple of 2 before a rank computes R, and an idle rank sends a dummy row: "
+        "that is why its sizes are not the requests {}.",
+        rounded, listed(lab.tokens));
   if (!stop.empty()) step.say("\"stops\": {}.", stop);
-  step.say("Two ways out, which lessons 5 and 4 look at: {}.", branches);
+  step.say("Two ways out, which lessons 8 and 4 look at: {}.", branches);
   return step;
 }
 

@@ -3,8 +3,8 @@
 
 #include "model/engines/sglang/generation.h"
 #include "tools/learn/lesson.h"
-#include "tools/replay/replay_formats.h"
 #include "tools/program/text.h"
+#include "tools/replay/replay_formats.h"
 
 namespace a2asim {
 namespace {
@@ -144,12 +144,13 @@ Question which_buckets(const Lab& lab) {
   std::ranges::reverse(tokens);
   const Experiment own = run(lab, scenario_of(tokens), kBroken);
   const Experiment common = run(lab, scenario_of(tokens), kFix);
-  NumbersAnswer answer{{own.step().ranks[0].decision.bucket, common.step().ranks[0].decision.bucket}};
+  const auto rank = static_cast<std::size_t>(std::ranges::min_element(tokens) - tokens.begin());  // where they differ
+  NumbersAnswer answer{{own.step().ranks[rank].decision.bucket, common.step().ranks[rank].decision.bucket}};
   const auto capture = deployment_of(lab, scenario_of(tokens), kFix)->capture_bs;
-  return {fmt::format("Buckets {}, requests {}. Which bucket does rank 0 replay under {}, and which under {}?",
-                      listed(capture), listed(tokens), kBroken, kFix),
+  return {fmt::format("Buckets {}, requests {}. Which bucket does rank {} replay under {}, and which under {}?",
+                      listed(capture), listed(tokens), rank, kBroken, kFix),
           answer,
-          fmt::format("{} looks at rank 0's own count {}: {}; {} looks at all counts: {}", kBroken, tokens[0],
+          fmt::format("{} looks at rank {}'s own count {}: {}; {} looks at all counts: {}", kBroken, rank, tokens[rank],
                       answer.right[0], kFix, answer.right[1])};
 }
 

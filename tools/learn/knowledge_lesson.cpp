@@ -144,6 +144,7 @@ LessonStep the_rule(const Lab& lab) {
   step.say("Now each rank derives R from what it sees, its view. SGLang {} does it like this:",
            done.report.generation->name);
   step.show(rank_table(done.step(), kLabRanks));
+  if (done.ran()) step.show(picture_of(done.buffers[0][0]));
   step.say("{}: {}. Equal views, equal rule, equal R: nothing else holds the all-to-all together.",
            done.agrees() ? "They agree" : "They disagree", sizes_in_words(done));
   step.facts = {{"runtime_max_tokens_per_rank", as_json(done.sizes())}, {"agrees", done.agrees()}};

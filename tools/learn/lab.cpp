@@ -191,6 +191,21 @@ std::vector<std::string> picture_of(const ReceiveBuffer& buffer) {
   return lines;
 }
 
+std::vector<std::string> two_sizes(std::int64_t reader, std::int64_t writer) {
+  constexpr std::int64_t kMostSlots = 32;
+  const std::int64_t last = static_cast<std::int64_t>(kLabRanks) - 1;
+  std::vector<std::string> out;
+  for (const std::int64_t size : {reader, writer}) {
+    std::string line = fmt::format("R = {:<5}", size);
+    for (std::int64_t slot = 0; slot < std::min(size * (last + 1), kMostSlots); ++slot)
+      line += slot % size == 0 ? fmt::format(" {}", slot / size) : " .";
+    out.push_back(line + (size * (last + 1) > kMostSlots ? " .." : ""));
+  }
+  out.push_back(fmt::format("row 0 of rank {0}: read at {0} x {1} = {2}, written at {0} x {3} = {4}", last, reader,
+                            last * reader, writer, last * writer));
+  return out;
+}
+
 std::string bar(std::int64_t part, std::int64_t whole) {
   const std::int64_t filled =
       whole > 0 ? std::clamp<std::int64_t>((part * kBarWidth + whole - 1) / whole, 0, kBarWidth) : 0;

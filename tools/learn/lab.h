@@ -70,6 +70,9 @@ std::string sizes_in_words(const Experiment& experiment, std::size_t at = 0);
 // One line a source: "2.0" is token 0 of rank 2, "." a slot that nobody wrote, "!" stands behind a wrong one. Marks
 // that are not said elsewhere are explained below the picture, if they are in it.
 std::vector<std::string> picture_of(const ReceiveBuffer& buffer);
+// One strip of a receive buffer as two ranks divide it, a column a slot: the number of a source stands on its first
+// slot. Below, where a row of the last source goes astray.
+std::vector<std::string> two_sizes(std::int64_t reader, std::int64_t writer);
 // "####......  12 of 64": how much of a whole is in use.
 std::string bar(std::int64_t part, std::int64_t whole);
 

@@ -10,12 +10,13 @@
 #include "tools/program/json_document.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
+#include "tools/report/page.h"
 
 namespace a2asim {
 namespace {
 
 struct Options {
-  std::optional<std::string> lesson, step, answer, tokens;
+  std::optional<std::string> lesson, step, answer, tokens, report;
   std::string format = "text";
 };
 
@@ -100,7 +101,7 @@ Result<int> run_learn(const Options& options, const CommandLine& line, Io& io) {
   const Result<Lab> lab = lab_of(options.tokens);
   if (!lab) return tl::unexpected(lab.error());
   if (!options.lesson) {
-    if (options.step || options.answer || options.tokens)
+    if (options.step || options.answer || options.tokens || options.report)
       return unusable("which lesson? Give its number first, as in `a2asim learn 3`");
     io.out << (as_json ? print(lessons_as_json()) : lessons_as_text());
     return kNothingWrong;
@@ -108,6 +109,10 @@ Result<int> run_learn(const Options& options, const CommandLine& line, Io& io) {
   const auto number = parse_count("the lesson", *options.lesson, 1, std::ssize(lessons()));
   if (!number) return tl::unexpected(number.error());
   const auto lesson = static_cast<std::size_t>(*number);
+  if (options.report) {
+    if (auto written = write_page(*options.report, lesson_page(lesson, *lab)); !written)
+      return tl::unexpected(written.error());
+  }
   if (options.answer && options.step) return unusable("--answer answers the question of the lesson: leave out --step");
   if (options.answer) return judge(lesson, *options.answer, as_json, *lab, io);
   const auto steps = lessons()[lesson - 1].steps.size();
@@ -129,6 +134,7 @@ void add_options(CLI::App& command, Options& options) {
             "Answer the lesson's question: says right or wrong, and why");
   add_value(command, "--tokens", options.tokens, "A,B,C,D",
             "Requests of the four ranks that the lesson is about; default 3,1,0,5");
+  add_value(command, "--report", options.report, "OUT.html", "Write the lesson as one HTML page, too");
   add_value(command, "--format", options.format, "FORMAT", "text or json; default text");
   command.footer(help_text("learn.help"));
 }
@@ -136,7 +142,7 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_learn(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "learn", "Seven short lessons, computed live", add_options, run_learn);
+  add_command<Options>(program, line, "learn", "Short lessons, computed live", add_options, run_learn);
 }
 
 }  // namespace a2asim

@@ -1,9 +1,12 @@
 #include "tools/learn/learn_formats.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tools/program/json_document.h"
+#include "tools/program/template.h"
 #include "tools/program/text.h"
+#include "tools/report/page.h"
 
 namespace a2asim {
 namespace {
@@ -99,6 +102,33 @@ nlohmann::ordered_json lesson_as_json(std::size_t number, std::size_t first, std
                      {"right_answer", question.right_answer()},
                      {"reason", question.reason}};
   return out;
+}
+
+std::string lesson_page(std::size_t number, const Lab& lab) {
+  const Lesson& lesson = lessons()[number - 1];
+  Page page;
+  page.title = fmt::format("a2asim learn {}: {}", number, lesson.title);
+  page.header = verdict_header(fmt::format("a2asim learn {}", number), Tone::neutral, lesson.title,
+                               fmt::format("{}.", capitalised(lesson.about)));
+  page.body = "lesson.mustache";
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const auto make : lesson.steps) {
+    const LessonStep step = make(lab);
+    nlohmann::ordered_json blocks = nlohmann::ordered_json::array();
+    for (const LessonBlock& block : step.blocks) {
+      if (block.is_picture)
+        blocks.push_back({{"picture", fmt::format("{}", fmt::join(block.lines, "\n"))}});
+      else
+        blocks.push_back({{"words", html_flags(block.lines.front())}});
+    }
+    steps.push_back({{"title", step.title}, {"blocks", std::move(blocks)}});
+  }
+  const Question question = lesson.question(lab);
+  page.values["steps"] = std::move(steps);
+  page.values["question"] = {{"text", html_flags(question.text)},
+                             {"answer", question.right_answer()},
+                             {"reason", html_flags(capitalised(question.reason))}};
+  return page_html(page);
 }
 
 }  // namespace a2asim

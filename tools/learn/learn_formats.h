@@ -26,4 +26,7 @@ struct GivenAnswer {
 nlohmann::ordered_json lesson_as_json(std::size_t number, std::size_t first, std::size_t last, const Lab& lab,
                                       const std::optional<GivenAnswer>& answer);
 
+// The lesson as a page of its own.
+std::string lesson_page(std::size_t number, const Lab& lab);
+
 }  // namespace a2asim

@@ -76,6 +76,14 @@ std::string in_words(const ExploreWitness& witness) {
                      listed(batch.runtime_max_tokens_per_rank));
 }
 
+// The first two sizes of the batch that differ.
+void show_strip(const ExploreWitness& witness, LessonStep& step) {
+  const auto& sizes = witness.finding.witness->runtime_max_tokens_per_rank;
+  for (const auto& size : sizes)
+    if (size && sizes[0] && *size > 0 && *sizes[0] > 0 && *size != *sizes[0])
+      return step.show(two_sizes(*sizes[0], *size));
+}
+
 // Says what explore makes of a rule, and shows the smallest batch that breaks it.
 void try_out(LessonStep& step, const OwnRule& rule) {
   const GenerationExploration found = explored(rule);
@@ -87,6 +95,7 @@ void try_out(LessonStep& step, const OwnRule& rule) {
   if (broken != nullptr) {
     step.say("The smallest that breaks it:");
     step.show({in_words(*broken)});
+    show_strip(*broken, step);
     for (const std::string& line : broken->finding.chain) step.say("- {}", line);
   } else {
     step.say(

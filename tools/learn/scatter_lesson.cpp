@@ -1,4 +1,4 @@
-// Lesson 6: scatter, speculation, idle ranks: how many rows a rank has, and what R makes of it.
+// Lesson 9: scatter, speculation, idle ranks: how many rows a rank has, and what R makes of it.
 #include <algorithm>
 
 #include "model/engines/sglang/generation.h"
@@ -41,6 +41,10 @@ LessonStep scattered(const Lab& lab) {
       "rows; the counts, {}, are those of whole replicas. {}:",
       attn_tp_size, tokens.size(), attn_tp_size, listed(tokens), kWhole);
   step.show(rank_table(done.step(), kLabRanks));
+  if (!done.report.notes.empty())
+    step.say("This version does not start such a layout with this backend, so look at the rules alone: {}.",
+             done.report.notes.front());
+  if (done.ran()) step.show(picture_of(done.buffers[0][0]));
   step.say("So {}. In use over all ranks:", sizes_in_words(done));
   step.show({bar(done.report.traffic.rows_sent, done.report.traffic.rows_reserved)});
   step.facts = {{"tokens", tokens},

@@ -1,12 +1,12 @@
-// Lesson 5: the static cap: safe, and what it costs.
+// Lesson 8: the static cap: safe, and what it costs.
 #include <algorithm>
 
 #include "model/base/check_invariant.h"
 #include "model/engines/sglang/generation.h"
 #include "model/step/model_shapes.h"
 #include "tools/learn/lesson.h"
-#include "tools/replay/replay_formats.h"
 #include "tools/program/text.h"
+#include "tools/replay/replay_formats.h"
 
 namespace a2asim {
 namespace {
@@ -58,6 +58,7 @@ LessonStep the_way_out(const Lab& lab) {
       "here {}, which is fixed at the start:",
       kCap, done.report.max_num_tokens);
   step.show(rank_table(done.step(), kLabRanks));
+  if (done.ran()) step.show(picture_of(done.buffers[0][0]));
   step.say("Verdict `{}`: {}; wrong outputs: {}.", name(done.report.verdict), sizes_in_words(done),
            done.report.bad_tokens);
   step.facts = {{"max_num_tokens", done.report.max_num_tokens},
@@ -165,13 +166,13 @@ Question how_many_slots(const Lab& lab) {
     return run(lab, scenario, sglang).report.traffic.rows_reserved / kRanks;
   };
   const NumbersAnswer answer{{slots(kCap), slots(kExact)}};
-  return {
-      fmt::format("{} ranks, max_num_tokens {}, {} requests on every rank. Over how many slots do the experts of one "
-                  "rank run under {}, and over how many under {}?",
-                  kRanks, kMaxNumTokens, requests, kCap, kExact),
-      answer,
-      fmt::format("a buffer has ep_size x R slots: {} with R = the cap, {} with R = the largest count", answer.right[0],
-                  answer.right[1])};
+  return {fmt::format("{} ranks, max_num_tokens {}, {} requests on every rank, without CUDA graphs. Over how many "
+                      "slots do the experts of one "
+                      "rank run under {}, and over how many under {}?",
+                      kRanks, kMaxNumTokens, requests, kCap, kExact),
+          answer,
+          fmt::format("a buffer has ep_size x R slots: {} with R = the cap, {} with R = the largest count",
+                      answer.right[0], answer.right[1])};
 }
 
 }  // namespace
