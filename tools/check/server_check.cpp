@@ -213,7 +213,8 @@ Result<PreparedServer> prepare_server(const ServerOptions& options, SettingsFile
   if (options.engine) {
     if (const auto named = find_engine(*options.engine); !named) return unusable("--engine: " + named.error().message);
     if (*options.engine != out.engine->name)
-      return unusable(fmt::format("--engine {}: the command starts a server of {}", *options.engine, out.engine->title));
+      return unusable(
+          fmt::format("--engine {}: the command starts a server of {}", *options.engine, out.engine->title));
   }
   Result<Settings> settings = files.of(text.source.path);
   if (!settings) return tl::unexpected(settings.error());
