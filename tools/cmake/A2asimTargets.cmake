@@ -94,10 +94,12 @@ endfunction()
 # is three times as fast; after a change it is slower. Files whose local names meet a neighbour's are compiled alone.
 option(A2ASIM_UNITY "Compile the files of a folder together, for who builds once" OFF)
 set(A2ASIM_ALONE
-  model/engines/sglang/start/server_args.cpp model/engines/sglang/static_caps.cpp model/launch/environment.cpp
+  model/engines/sglang/start/server_args.cpp model/engines/sglang/static_caps.cpp model/launch/container_file.cpp
+  model/launch/environment.cpp model/launch/python_file.cpp model/launch/servers.cpp
   model/launch/shell_arithmetic.cpp model/launch/shell_expand.cpp model/launch/shell_lexer.cpp
   model/launch/shell_run.cpp model/launch/shell_simple.cpp model/launch/shell_syntax.cpp model/launch/shell_test.cpp
-  sim/scenario/scenario_writer.cpp tools/check/explain_command.cpp tools/explore/merge_command.cpp
+  sim/conformance/cases_flashinfer.cpp sim/conformance/cases_laws.cpp sim/scenario/scenario_writer.cpp
+  tools/backends/plugin_rows.cpp tools/check/explain_command.cpp tools/explore/merge_command.cpp
   tools/learn/geometry_lesson.cpp tools/learn/graphs_lesson.cpp tools/learn/own_rule_lesson.cpp
   tools/learn/scatter_lesson.cpp tools/learn/static_cap_lesson.cpp tools/plan/plan_text.cpp
   tools/program/man_command.cpp tools/program/shape_options.cpp)

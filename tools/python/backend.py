@@ -1,7 +1,6 @@
 """The build backend that pyproject.toml names: CMake builds the module and the program, this packs them into a wheel.
 
 pip install . --config-settings build-dir=build/release     uses that build folder (else build/python)
-pip install . --config-settings static=on                   links what it can statically, for other distributions
 """
 from __future__ import annotations
 
@@ -41,12 +40,11 @@ def metadata():
 
 def built(settings):
     """Builds, and gives the module and the program."""
-    static = settings.get("static", "off")
-    folder = ROOT / settings.get("build-dir", "build/python-static" if static == "on" else "build/python")
+    folder = ROOT / settings.get("build-dir", "build/python")
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     if not (folder / "CMakeCache.txt").exists():
         run("cmake", "-S", ROOT, "-B", folder, *generator, "-DCMAKE_BUILD_TYPE=Release", "-DA2ASIM_CUDA=OFF",
-            "-DA2ASIM_BUILD_TESTS=OFF", "-DA2ASIM_PYTHON_MODULE=ON", f"-DA2ASIM_STATIC={static}",
+            "-DA2ASIM_BUILD_TESTS=OFF", "-DA2ASIM_PYTHON_MODULE=ON", "-DA2ASIM_UNITY=ON", "-DA2ASIM_WERROR=OFF",
             f"-DPython_EXECUTABLE={sys.executable}")
     run("cmake", "--build", folder, "--target", "a2asim", "a2asim_python")
     (module,) = (folder / "tools/python/a2asim").glob("_program*" + sysconfig.get_config_var("EXT_SUFFIX"))
