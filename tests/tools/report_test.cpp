@@ -387,7 +387,7 @@ TEST_CASE("report: check's page has the finding, its batch replayed with the sam
   REQUIRE(page.witness);
   const std::string html = check_page(page);
   for (const char* part :
-       {"Sizes &lt;differ&gt;.", "because &amp; so", "leave it", "Who is who", "receive buffers (dispatch)",
+       {"Sizes &lt;differ&gt;.", "because &amp; so", "Leave it", "Who is who", "receive buffers (dispatch)",
         "1000 slots", "\"r\":[2,1]", "<span class=\"mark\" aria-hidden=\"true\">▲</span> <strong>1</strong>"})
     CHECK_MESSAGE(html.find(part) != std::string::npos, std::string(part));
   page.report.findings[0].severity = Severity::note;

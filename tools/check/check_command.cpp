@@ -109,23 +109,20 @@ void add_fixes(const LaunchText& text, std::size_t at, const Run& run, const Pre
   }
 }
 
-std::string page_of(const Run& run, const PreparedServer& prepared, const CheckedServer& checked,
-                    const JudgedServer& judged) {
+std::string page_of(const PreparedServer& prepared, const CheckedServer& checked, const JudgedServer& judged) {
   const DeployedCommand& deployed = judged.deployed;
-  CheckForPage page{checked.report, print(deployed.launch), deployed.model, std::nullopt, prepared.how.rule};
-  page.report.findings = judged.report.findings;
-  page.place = fmt::format("{} · {} {} ({})", place_words(checked), prepared.engine->title,
-                           prepared.version().name, checked.version_reason);
+  CheckForPage page{judged.report, print(deployed.launch), deployed.model, std::nullopt, prepared.how.rule};
+  page.place = fmt::format("{} · {} {} ({})", place_words(checked), prepared.engine->title, prepared.version().name,
+                           checked.version_reason);
   for (std::size_t at = 0; at < checked.fixes.size() && page.fixes.empty(); ++at)
     for (const TriedFix& tried : checked.fixes[at]) {
       if (tried.verdict && !tried.cures) continue;
       const auto changed = with_fix(prepared, tried.fix);
       page.fixes.push_back({tried, changed ? print(changed->server.command) : ""});
     }
-  page.witness = witness_scenario(checked.report, deployed.launch.argv, deployed.launch.env.values(), deployed.model);
-  for (ReleaseRow& row : release_rows(prepared, std::nullopt).value_or(std::vector<ReleaseRow>{}))
-    page.releases.push_back(std::move(row));
-  (void)run;
+  page.witness = witness_scenario(judged.report, deployed.launch.argv, deployed.launch.env.values(), deployed.model);
+  if (!prepared.how.rule)  // a rule of one's own is that of no release
+    page.releases = release_rows(prepared, std::nullopt).value_or(std::vector<ReleaseRow>{});
   return check_page(page);
 }
 
@@ -152,7 +149,7 @@ Result<CheckedServer> decide(const LaunchText& text, std::size_t at, Run& run) {
   const bool is_worst =
       worst_verdict(std::span(run.servers).first(run.servers.size() - 1)) != worst_verdict(run.servers);
   run.servers.pop_back();
-  if (run.options.report && (run.page.empty() || is_worst)) run.page = page_of(run, *prepared, out, *judged);
+  if (run.options.report && (run.page.empty() || is_worst)) run.page = page_of(*prepared, out, *judged);
   run.prepared.push_back(std::move(*prepared));
   return out;
 }
