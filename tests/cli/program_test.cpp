@@ -58,7 +58,7 @@ TEST_CASE("the program's own command line") {
   refused(run({"check", "--sglang", "pr30450", "--sglang", "pr29461", "--", kServer}),
           {"--sglang is given more than once"});
   refused(run({"generations", "--format", "sarif"}), {"--format", "text, json", "sarif"});
-  refused(run({"generations", "--", "x"}), {"generations"});
+  refused(run({"generations", "--", "x"}), {"versions"});
 }
 
 TEST_CASE("help and version") {

@@ -7,7 +7,7 @@
 >>> report.agrees
 True
 >>> print(report)
-AGREES...
+sglang ...AGREES...
 >>> _ = report.raise_for_errors()
 """
 from ._commands import check, command_of, explain, explore, plan, replay, rule, upgrade, versions
