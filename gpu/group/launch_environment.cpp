@@ -57,6 +57,16 @@ Result<void> read_local(const Lookup& lookup, const Launcher& launcher, ProcessP
   return {};
 }
 
+std::string read_token(const Lookup& lookup) {
+  A2ASIM_INVARIANT(lookup != nullptr, "there is an environment");
+  std::string token = lookup("A2ASIM_GROUP_TOKEN").value_or("");
+  if (token.empty()) token = lookup("TORCHELASTIC_RUN_ID").value_or("");
+  if (token.empty()) token = lookup("PMIX_NAMESPACE").value_or("");
+  if (token.empty() && lookup("SLURM_JOB_ID"))
+    token = *lookup("SLURM_JOB_ID") + "." + lookup("SLURM_STEP_ID").value_or("");
+  return token.substr(0, kMostTokenBytes);
+}
+
 Result<void> read_master(const Lookup& lookup, ProcessPlace& place) {
   A2ASIM_INVARIANT(place.size > 1, "one process alone meets nobody");
   place.master_address = lookup("MASTER_ADDR").value_or("");
@@ -104,6 +114,7 @@ Result<ProcessPlace> read_launch_environment(const Lookup& lookup) {
     if (auto ok = read_local(lookup, launcher, place); !ok) return tl::unexpected(ok.error());
     if (place.size == 1) return place;
     if (auto ok = read_master(lookup, place); !ok) return tl::unexpected(ok.error());
+    place.token = read_token(lookup);
     return place;
   }
   return ProcessPlace{};

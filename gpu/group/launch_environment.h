@@ -18,6 +18,7 @@ struct ProcessPlace {
   std::string master_address;  // where process 0 listens
   int master_port = 0;
   std::string source;  // whose variables were read: "torchrun", "Open MPI", ..; empty: started alone
+  std::string token = {};  // what only processes of this run know; empty: everybody who knows the port is one of them
 };
 
 // std::getenv, or in tests a table.
@@ -26,6 +27,8 @@ Lookup process_environment();
 
 // The first launcher whose rank and size are both set counts; none: a process of its own. MASTER_ADDR may be missing
 // where all processes are on this host. Under torchrun, which listens on MASTER_PORT itself, the next port is taken.
+// The token is A2ASIM_GROUP_TOKEN, or the run's name that the launcher gives.
+inline constexpr std::size_t kMostTokenBytes = 256;  // of a longer one the beginning counts
 Result<ProcessPlace> read_launch_environment(const Lookup& lookup);
 
 // The devices of one of several processes of a host: an equal share of them in order, or, where there are fewer than

@@ -70,6 +70,7 @@ Result<Placement> exchange_places(std::span<const Place> own, ProcessGroup* grou
     for (std::size_t at = 0; at < bytes.size(); at += sizeof(Place)) {
       Place place;
       std::memcpy(&place, bytes.data() + at, sizeof place);
+      place.host.back() = place.bus.back() = '\0';
       place.process = static_cast<int>(process);
       placement.places.push_back(place);
     }

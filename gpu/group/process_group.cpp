@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gpu/group/messages.h"
 #include "model/base/check_invariant.h"
 
 namespace a2asim::gpu {
@@ -12,8 +13,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kMagic = 0x6132617369'6d3031;  // "a2asim01"
-enum Kind : std::uint64_t { kHello, kWelcome, kData, kFailure };
+constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
+constexpr std::size_t kMostGuests = 64;  // who have connected and not said who they are
+constexpr std::chrono::seconds kGuestTime{2};
 
 std::string seconds(std::chrono::milliseconds limit) {
   const auto tenths = (limit.count() + 50) / 100;
@@ -22,63 +24,7 @@ std::string seconds(std::chrono::milliseconds limit) {
 
 std::string process(int rank) { return "process " + std::to_string(rank); }
 
-// Length-prefixed pieces in one body.
-std::string pack(const std::vector<std::string>& pieces) {
-  std::string body;
-  for (const std::string& piece : pieces) {
-    const std::uint64_t size = piece.size();
-    body.append(reinterpret_cast<const char*>(&size), sizeof size);
-    body += piece;
-  }
-  return body;
-}
-
-std::vector<std::string> unpack(const std::string& body) {
-  std::vector<std::string> pieces;
-  std::size_t at = 0;
-  std::uint64_t size = 0;
-  while (at + sizeof size <= body.size()) {
-    std::memcpy(&size, body.data() + at, sizeof size);
-    at += sizeof size;
-    if (size > body.size() - at) return {};
-    pieces.push_back(body.substr(at, size));
-    at += size;
-  }
-  return pieces;
-}
-
-struct Hello {
-  std::int32_t rank = 0, size = 0;
-};
-
-// The kind, the number of facts, the facts, the message.
-std::string pack_error(const Error& error) {
-  const std::uint64_t head[] = {static_cast<std::uint64_t>(error.kind), error.facts.size()};
-  return std::string(reinterpret_cast<const char*>(head), sizeof head) +
-         std::string(reinterpret_cast<const char*>(error.facts.data()), error.facts.size() * sizeof(ErrorFact)) +
-         error.message;
-}
-
-Error unpack_error(const std::string& text) {
-  std::uint64_t head[2] = {};
-  if (text.size() < sizeof head) return {ErrorKind::runtime_error, "a process sent an error that cannot be read"};
-  std::memcpy(head, text.data(), sizeof head);
-  const std::uint64_t most = (text.size() - sizeof head) / sizeof(ErrorFact);
-  Error error{static_cast<ErrorKind>(head[0]), "", std::vector<ErrorFact>(std::min(head[1], most))};
-  const std::size_t bytes = error.facts.size() * sizeof(ErrorFact);
-  std::memcpy(error.facts.data(), text.data() + sizeof head, bytes);
-  error.message = text.substr(sizeof head + bytes);
-  return error;
-}
-
 }  // namespace
-
-struct ProcessGroup::Frame {
-  std::uint64_t magic = kMagic;
-  std::uint64_t kind = 0;
-  std::uint64_t call = 0;
-  std::uint64_t bytes = 0;
-};
 
 Socket::End ProcessGroup::send(const Socket& to, std::uint64_t kind, const std::string& body, Deadline deadline) const {
   const Frame frame{kMagic, kind, call_, body.size()};
@@ -97,8 +43,14 @@ Socket::End ProcessGroup::receive(const Socket& from, std::uint64_t& kind, std::
   if (frame.magic != kMagic || frame.bytes > most_bytes) return Socket::End::left;
   kind = frame.kind;
   call = frame.call;
-  body.resize(frame.bytes);
-  return from.receive_all(body.data(), body.size(), deadline);
+  body.clear();
+  while (body.size() < frame.bytes) {  // memory is taken as bytes arrive, whatever was announced
+    const std::size_t before = body.size();
+    body.resize(before + std::min<std::uint64_t>(frame.bytes - before, kChunkBytes));
+    const auto part = from.receive_all(body.data() + before, body.size() - before, deadline);
+    if (part != Socket::End::done) return part;
+  }
+  return Socket::End::done;
 }
 
 std::string ProcessGroup::missing(const std::vector<int>& processes) const {
@@ -122,37 +74,92 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::join(const ProcessPlace& pla
   std::unique_ptr<ProcessGroup> made(new ProcessGroup);
   A2ASIM_INVARIANT(place.size >= 1 && place.rank >= 0 && place.rank < place.size, "a process is one of several");
   made->place_ = place;
+  made->place_.token.resize(std::min(place.token.size(), kMostTokenBytes));
   made->limit_ = limit;
   auto ok = place.size == 1 ? Result<void>() : place.rank == 0 ? made->meet_at_process_0() : made->go_to_process_0();
   if (!ok) return tl::unexpected(ok.error());
   return made;
 }
 
-// A connection that does not introduce itself is dropped: a port may be looked at by anybody. `refused`: why the run
-// cannot begin.
-Result<void> ProcessGroup::greet(Socket socket, std::string& refused) {
-  A2ASIM_INVARIANT(place_.rank == 0 && refused.empty(), "process 0 greets");
-  std::uint64_t kind = 0, call = 0;
-  std::string body;
-  Hello hello;
-  const auto end = receive(socket, kind, call, body, Clock::now() + std::chrono::seconds(2), sizeof hello);
-  if (end != Socket::End::done || kind != kHello || body.size() != sizeof hello) return {};
-  std::memcpy(&hello, body.data(), sizeof hello);
-  const bool in_range = hello.rank > 0 && hello.rank < place_.size;
-  if (hello.size != place_.size || !in_range) {
-    refused = "process 0 was started as 0 of " + std::to_string(place_.size) + ", another as " +
-              std::to_string(hello.rank) + " of " + std::to_string(hello.size) +
-              "; start all of them with the same number of processes";
-  } else if (peers_[static_cast<std::size_t>(hello.rank)]) {
-    refused = "two processes say that they are number " + std::to_string(hello.rank) +
-              "; is another run using this port? set MASTER_PORT";
+// Somebody who has connected, and what it has said so far.
+struct ProcessGroup::Guest {
+  Socket socket;
+  Deadline until;
+  std::string said = {};
+  Hello hello = {};
+};
+
+// A greeting is one message: number, number of processes, token. Nothing is kept ready for more.
+Greeting ProcessGroup::hear(Guest& guest) const {
+  A2ASIM_INVARIANT(place_.rank == 0, "process 0 greets");
+  char buffer[kMostGreetingBytes];
+  const auto received = guest.socket.receive_now(buffer, greeting_bytes(place_.token) - guest.said.size());
+  if (!received) return Greeting::foreign;
+  guest.said.append(buffer, *received);
+  return read_greeting(guest.said, place_.token, guest.hello);
+}
+
+// Of one who knows the token. The error: why the run cannot begin.
+Result<void> ProcessGroup::let_in(Guest guest) {
+  const auto [rank, size] = guest.hello;
+  A2ASIM_INVARIANT(std::ssize(peers_) == place_.size, "every process has a place");
+  std::string refused;
+  if (size != place_.size || rank <= 0 || rank >= place_.size) {
+    refused = "process 0 was started as 0 of " + std::to_string(place_.size) + ", another as " + std::to_string(rank) +
+              " of " + std::to_string(size) + "; start all of them with the same number of processes";
+  } else if (peers_[static_cast<std::size_t>(rank)]) {
+    refused = "two processes say that they are number " + std::to_string(rank) +
+              "; is another run using this port? set MASTER_PORT, or A2ASIM_GROUP_TOKEN to a word of each run's own";
   }
-  if (!refused.empty()) {
-    send(socket, kFailure, refused, Clock::now() + std::chrono::seconds(1));
-    return fail(ErrorKind::runtime_error, refused);
+  if (refused.empty()) {
+    peers_[static_cast<std::size_t>(rank)] = std::move(guest.socket);
+    return {};
   }
-  peers_[static_cast<std::size_t>(hello.rank)] = std::move(socket);
-  return {};
+  send(guest.socket, kFailure, refused, Clock::now() + std::chrono::seconds(1));
+  return fail(ErrorKind::runtime_error, refused);
+}
+
+// Until somebody knocks, says something, or has had its time.
+void ProcessGroup::wait_for_guests(const Socket& listener, const std::vector<Guest>& guests, Deadline deadline) const {
+  std::vector<pollfd> polled = {{listener.descriptor(), POLLIN, 0}};
+  A2ASIM_INVARIANT(guests.size() <= kMostGuests, "guests are few");
+  Deadline until = deadline;
+  for (const Guest& guest : guests) {
+    polled.push_back({guest.socket.descriptor(), POLLIN, 0});
+    until = std::min(until, guest.until);
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+  static_cast<void>(poll(polled.data(), polled.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000))));
+}
+
+// Greets all who come side by side, so that who says nothing holds nobody up.
+Result<void> ProcessGroup::meet(const Socket& listener, const std::string& where, Deadline deadline) {
+  std::vector<Guest> guests;
+  A2ASIM_INVARIANT(place_.rank == 0, "processes meet at process 0");
+  for (;;) {
+    std::vector<int> absent;
+    for (int r = 1; r < place_.size; ++r)
+      if (!peers_[static_cast<std::size_t>(r)]) absent.push_back(r);
+    if (absent.empty()) return {};
+    if (Clock::now() >= deadline)
+      return tl::unexpected(broken("after " + seconds(limit_) + " at " + where + " these have not come: " +
+                                   missing(absent) + "; are they started, with the same MASTER_ADDR and MASTER_PORT?"));
+    wait_for_guests(listener, guests, deadline);
+    auto socket = accept_from(listener, Clock::now());
+    if (!socket) return tl::unexpected(broken("process 0 at " + where + ": " + socket.error().message));
+    if (*socket && guests.size() == kMostGuests) guests.erase(guests.begin());
+    if (*socket) guests.push_back({std::move(*socket), Clock::now() + kGuestTime});
+    std::vector<Guest> still;
+    for (Guest& guest : guests) {
+      const Greeting greeting = hear(guest);
+      if (greeting == Greeting::introduced) {
+        if (auto ok = let_in(std::move(guest)); !ok) return tl::unexpected(broken(ok.error().message));
+      } else if (greeting == Greeting::incomplete && Clock::now() < guest.until) {
+        still.push_back(std::move(guest));
+      }
+    }
+    guests = std::move(still);
+  }
 }
 
 Result<void> ProcessGroup::meet_at_process_0() {
@@ -165,24 +172,7 @@ Result<void> ProcessGroup::meet_at_process_0() {
                                               "; set MASTER_ADDR to its own host and MASTER_PORT to a free port");
   }
   peers_.resize(static_cast<std::size_t>(place_.size));
-  const auto absent = [&] {
-    std::vector<int> ranks;
-    for (int r = 1; r < place_.size; ++r) {
-      if (!peers_[static_cast<std::size_t>(r)]) ranks.push_back(r);
-    }
-    return ranks;
-  };
-  while (!absent().empty()) {
-    auto socket = accept_from(*listener, deadline);
-    if (!socket) return tl::unexpected(broken("process 0 at " + where + ": " + socket.error().message));
-    if (!*socket) {
-      return tl::unexpected(broken("after " + seconds(limit_) + " at " + where +
-                                   " these have not come: " + missing(absent()) +
-                                   "; are they started, with the same MASTER_ADDR and MASTER_PORT?"));
-    }
-    std::string refused;
-    if (auto ok = greet(std::move(*socket), refused); !ok) return tl::unexpected(broken(refused));
-  }
+  if (auto met = meet(*listener, where, deadline); !met) return met;
   for (int r = 1; r < place_.size; ++r) {
     if (send(peers_[static_cast<std::size_t>(r)], kWelcome, "", deadline) != Socket::End::done)
       return tl::unexpected(broken(process(r) + " left before the run began"));
@@ -201,17 +191,19 @@ Result<void> ProcessGroup::go_to_process_0() {
                                               "; is it started, and are MASTER_ADDR and MASTER_PORT right?");
   }
   peers_.push_back(std::move(*socket));
-  const Hello hello{place_.rank, place_.size};
-  send(peers_[0], kHello, std::string(reinterpret_cast<const char*>(&hello), sizeof hello), deadline);
+  const std::string greeting = greeting_of({place_.rank, place_.size}, place_.token);
+  peers_[0].send_all(greeting.data(), greeting.size(), deadline);
   std::uint64_t kind = 0, call = 0;
   std::string body;
   // Process 0 knows who is missing: it is given the time to say so.
-  const auto end = receive(peers_[0], kind, call, body, deadline + std::chrono::seconds(2));
+  const auto end = receive(peers_[0], kind, call, body, deadline + std::chrono::seconds(2), kMostReplyBytes);
   if (end == Socket::End::done && kind == kWelcome) return {};
   if (end == Socket::End::done && kind == kFailure) return fail(ErrorKind::runtime_error, body);
-  return fail(ErrorKind::runtime_error, "process 0 at " + where +
-                                            (end == Socket::End::late ? " did not answer within " + seconds(limit_)
-                                                                      : std::string(" left before the run began")));
+  return fail(ErrorKind::runtime_error,
+              "process 0 at " + where +
+                  (end == Socket::End::late
+                       ? " did not answer within " + seconds(limit_)
+                       : std::string(" left before the run began, or is of another run (A2ASIM_GROUP_TOKEN)")));
 }
 
 Result<std::vector<std::string>> ProcessGroup::gather_here(const std::string& own) {

@@ -1,5 +1,8 @@
 // The processes of one run: they meet over TCP at process 0, and exchange small messages through it.
 //
+// Who comes to the meeting says its number and the run's token (launch_environment.h). Others, be they port scanners or
+// processes of another run, are sent away, and neither end the meeting nor hold it up.
+//
 // Every call is made by all processes in the same order. Every wait ends: at the limit, or as soon as a process is seen
 // to have ended. Then all of them get an error that names the processes that are missing, at this and every later call.
 #pragma once
@@ -17,6 +20,8 @@
 #include "model/base/result.h"
 
 namespace a2asim::gpu {
+
+enum class Greeting : std::uint8_t;
 
 class ProcessGroup {
  public:
@@ -36,11 +41,15 @@ class ProcessGroup {
   Result<void> agree(const Result<void>& own);
 
  private:
-  struct Frame;
+  static constexpr std::uint64_t kMostReplyBytes = std::uint64_t{1} << 16;  // to a greeting
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 34;  // of one message
   ProcessGroup() = default;
   Result<void> meet_at_process_0();
-  Result<void> greet(Socket socket, std::string& refused);
+  struct Guest;
+  Greeting hear(Guest& guest) const;
+  Result<void> let_in(Guest guest);
+  void wait_for_guests(const Socket& listener, const std::vector<Guest>& guests, Deadline deadline) const;
+  Result<void> meet(const Socket& listener, const std::string& where, Deadline deadline);
   Result<void> go_to_process_0();
   Result<std::vector<std::string>> gather_here(const std::string& own);
   Result<std::string> ask_process_0(const std::string& own);

@@ -59,9 +59,13 @@ Result<Addresses> resolve(const std::string& address, int port, Deadline deadlin
   if (Clock::now() >= deadline) return fail(ErrorKind::runtime_error, "no time to look up the name");
   std::promise<Result<Addresses>> promise;
   auto found = promise.get_future();
-  std::thread([address, port, promise = std::move(promise)]() mutable {
-    promise.set_value(look_up(address, port, 0));
-  }).detach();
+  try {
+    std::thread([address, port, promise = std::move(promise)]() mutable {
+      promise.set_value(look_up(address, port, 0));
+    }).detach();
+  } catch (const std::system_error&) {
+    return fail(ErrorKind::runtime_error, "the system gives no thread to look up the name; give a number");
+  }
   if (found.wait_until(deadline) == std::future_status::ready) return found.get();
   return fail(ErrorKind::runtime_error, "no name server answered");
 }
@@ -120,6 +124,14 @@ Socket::End Socket::send_all(const void* from, std::size_t bytes, Deadline deadl
     }
   }
   return End::done;
+}
+
+std::optional<std::size_t> Socket::receive_now(void* to, std::size_t bytes) const {
+  A2ASIM_INVARIANT(descriptor_ >= 0 && to != nullptr && bytes > 0, "an open socket takes bytes");
+  const ssize_t received = recv(descriptor_, to, bytes, MSG_DONTWAIT);
+  if (received > 0) return static_cast<std::size_t>(received);
+  if (received < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  return std::nullopt;
 }
 
 Socket::End Socket::receive_all(void* to, std::size_t bytes, Deadline deadline) const {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "model/base/result.h"
@@ -27,6 +28,8 @@ class Socket {
 
   enum class End { done, left, late };  // left: the other side closed; late: the deadline came first
   End send_all(const void* from, std::size_t bytes, Deadline deadline) const;
+  // What is there now, at most `bytes`: how much it is, 0 for nothing yet. Nothing: the other side has left.
+  std::optional<std::size_t> receive_now(void* to, std::size_t bytes) const;
   End receive_all(void* to, std::size_t bytes, Deadline deadline) const;
 
  private:

@@ -100,5 +100,24 @@ TEST_CASE("group: processes of a host share out its devices") {
   CHECK(devices_of_process(0, 0, 1).empty());
 }
 
+TEST_CASE("environment: the run's token is the variable's, or the launcher's name of the run") {
+  const auto token = [](std::map<std::string, std::string> more) {
+    std::map<std::string, std::string> all = {{"RANK", "0"}, {"WORLD_SIZE", "2"}};
+    all.merge(more);
+    const auto place = read_launch_environment([&](const std::string& name) -> std::optional<std::string> {
+      const auto found = all.find(name);
+      return found == all.end() ? std::nullopt : std::optional(found->second);
+    });
+    REQUIRE(place.has_value());
+    return place->token;
+  };
+  CHECK(token({}).empty());
+  CHECK(token({{"TORCHELASTIC_RUN_ID", "t"}}) == "t");
+  CHECK(token({{"TORCHELASTIC_RUN_ID", "t"}, {"A2ASIM_GROUP_TOKEN", "own"}}) == "own");
+  CHECK(token({{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "1"}}) == "7.1");
+  CHECK(token({{"PMIX_NAMESPACE", "p"}}) == "p");
+  CHECK(token({{"A2ASIM_GROUP_TOKEN", std::string(1000, 'x')}}).size() == kMostTokenBytes);
+}
+
 }  // namespace
 }  // namespace a2asim::gpu

@@ -13,6 +13,7 @@
 #include <latch>
 #include <thread>
 
+#include "gpu/group/messages.h"
 #include "tests/group/free_port.h"
 
 namespace a2asim::gpu {
@@ -159,6 +160,72 @@ TEST_CASE("group: a connection that does not introduce itself is dropped") {
   for (const std::string& one : said) CHECK(one == "joined");
 }
 
+TEST_CASE("group: a greeting with another token is of another run, and ends nothing") {
+  const int port = free_port();
+  const auto with_token = [port](int rank, int size, const std::string& token) {
+    ProcessPlace own = place(rank, size, port);
+    own.token = token;
+    return own;
+  };
+  std::string foreign;
+  std::vector<std::string> said(2);
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    // Other tokens and other lengths of them, in every form that could disturb: a number that is taken, another size.
+    for (const auto& own : {with_token(1, 2, "b"), with_token(1, 9, ""), with_token(1, 2, "aa")}) {
+      const auto group = ProcessGroup::join(own, milliseconds(20'000));
+      foreign += group ? "joined" : has(group.error().message, "another run") ? "sent away;" : group.error().message;
+    }
+    const auto group = ProcessGroup::join(with_token(1, 2, "a"), milliseconds(20'000));
+    said[1] = group ? "joined" : group.error().message;
+  });
+  const auto group = ProcessGroup::join(with_token(0, 2, "a"), milliseconds(20'000));
+  said[0] = group ? "joined" : group.error().message;
+  for (std::thread& thread : threads) thread.join();
+  CHECK(foreign == "sent away;sent away;sent away;");
+  CHECK(said == std::vector<std::string>{"joined", "joined"});
+}
+
+TEST_CASE("group: who connects and says nothing, or half of it, holds nobody up") {
+  const int port = free_port();
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Socket> silent;
+  std::thread crowd([&] {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (int i = 0; i < 200; ++i) {
+      auto one = connect_to("127.0.0.1", port, deadline);
+      if (!one) continue;
+      const std::string half = greeting_of({1, 2}, "").substr(0, 20);
+      if (i % 2 == 0) one->send_all(half.data(), half.size(), deadline);
+      silent.push_back(std::move(*one));
+    }
+    const auto group = ProcessGroup::join(place(1, 2, port), milliseconds(20'000));
+  });
+  const auto said = run(
+      {0}, 2, milliseconds(20'000), [](ProcessGroup&) { return std::string("joined"); }, port);
+  crowd.join();
+  CHECK(said[0] == "joined");
+  CHECK(std::chrono::steady_clock::now() - start < milliseconds(15'000));  // one after the other would take 400 s
+}
+
+TEST_CASE("group: what is read of a greeting, byte by byte") {
+  const std::string right = greeting_of({3, 8}, "token");
+  Hello hello;
+  for (std::size_t size = 0; size < right.size(); ++size)
+    CHECK(read_greeting(right.substr(0, size), "token", hello) == Greeting::incomplete);
+  CHECK(read_greeting(right, "token", hello) == Greeting::introduced);
+  CHECK(hello.rank == 3);
+  CHECK(hello.size == 8);
+  CHECK(read_greeting(right, "tokem", hello) == Greeting::foreign);
+  std::string long_one = right;
+  long_one[24] = '\xff';  // the length that it announces
+  CHECK(read_greeting(long_one, "token", hello) == Greeting::foreign);
+  CHECK(unpack(std::string(8, '\xff')).empty());
+  CHECK(unpack(pack({"a", "", "bc"})) == std::vector<std::string>{"a", "", "bc"});
+  const Error error = unpack_error(std::string(24, '\xff'));
+  CHECK(error.facts.empty());
+}
+
 // Whoever announces a long greeting is no process of this run: nothing is kept ready for it.
 TEST_CASE("group: a stranger does not decide how much memory a greeting takes") {
   constexpr std::uint64_t announced = 256U << 20;
@@ -173,7 +240,7 @@ TEST_CASE("group: a stranger does not decide how much memory a greeting takes") 
   std::thread stranger([&] {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     const auto stray = connect_to("127.0.0.1", port, deadline);
-    const std::array<std::uint64_t, 4> frame = {0x6132617369'6d3031, 0, 0, announced};
+    const std::array<std::uint64_t, 4> frame = {kMagic, 0, 0, announced};
     if (!stray) return;
     stray->send_all(frame.data(), sizeof frame, deadline);
     char byte = 0;
