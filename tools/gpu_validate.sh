@@ -8,6 +8,7 @@
 #   tools/gpu_validate.sh --no-benchmark  without the benchmark
 # Exit code: 0 if nothing failed (skipping is no failure), 1 if something did, 2 if it cannot start.
 set -uo pipefail
+unset CDPATH
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bin="" quick=no benchmark=yes
 while [ $# -gt 0 ]; do
@@ -81,7 +82,7 @@ if [ -z "$bin" ]; then
   if command -v nvcc >/dev/null && command -v cmake >/dev/null; then
     bin=$root/build/cuda
     say "Build: build/cuda"
-    (cd "$root" && cmake --preset cuda &&
+    (cd "$root" && { cmake --preset cuda || cmake --fresh --preset cuda; } &&
       cmake --build --preset cuda --target conformance_tests gpu_tests a2asim a2asim-bench-gpu) || exit 2
   else
     printf 'gpu_validate.sh: no nvcc or no cmake here; build elsewhere and give --bin DIR\n' >&2

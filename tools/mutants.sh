@@ -9,6 +9,7 @@
 # The copy and its build stay in build/mutants, so that a second run compiles only what a fault touches. On two quiet cores
 # a full run takes about 20 minutes, the first one about 5 more.
 set -euo pipefail
+unset CDPATH
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 list=tools/mutants.txt
@@ -109,6 +110,7 @@ prepare() {
   done
   # The program is not tested here, and would be compiled for every header.
   sed -i '/add_subdirectory(tools)/d' "$copy/CMakeLists.txt"
+  rm -f "$out/CMakeCache.txt"  # a stop may have left half of one
   cmake -S "$copy" -B "$out" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DA2ASIM_CUDA=OFF \
     -DA2ASIM_INSTALL=OFF -DA2ASIM_WERROR=OFF >build/mutants/log 2>&1 || { cat build/mutants/log; die "cmake failed"; }
   build property_tests golden_check golden_data || { tail -20 build/mutants/log; die "the sources do not build"; }

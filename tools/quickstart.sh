@@ -2,6 +2,7 @@
 # From a fresh clone to verdicts: installs what is missing, builds the program, and checks the launch commands behind
 # sglang #27945, #29461 and #30242 with the SGLang versions before and after each change.
 set -euo pipefail
+unset CDPATH
 # shellcheck source=tools/setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 [ $# = 0 ] || die "takes no arguments"

@@ -3,6 +3,7 @@
 #   tools/setup.sh [--sanitize]     --sanitize: also clang with its sanitizers and libFuzzer
 # Known to work on Debian 12; Ubuntu 24.04 has the same package names. quickstart.sh and test.sh source this file.
 set -euo pipefail
+unset CDPATH  # cd would go elsewhere, and print where
 
 A2ASIM_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 BUILD_PACKAGES=(g++ cmake ninja-build libeigen3-dev libcli11-dev libkainjow-mustache-dev nlohmann-json3-dev libyaml-cpp-dev
@@ -10,7 +11,7 @@ BUILD_PACKAGES=(g++ cmake ninja-build libeigen3-dev libcli11-dev libkainjow-must
 # Without these some tests are skipped, and say so. Only test.sh asks for them.
 TEST_PACKAGES=(pkg-config dpkg-dev doxygen zsh man-db universal-ctags pybind11-dev python3-dev python3-venv python3-pytest
   python3-hypothesis)
-CLANG_VERSIONS="20 19 18 17 16"
+CLANG_VERSIONS="20 19 18 17 16 15 14"
 
 say() { printf '\n== %s\n' "$*"; }
 die() {
@@ -125,12 +126,31 @@ setup_browser() {
   fi
 }
 
+# The folder of a preset: that of quickstart is release's.
+folder_of() { echo "$A2ASIM_ROOT/build/${1/#quick*/release}"; }
+
+# Whether a folder was configured to the end. A stop in between leaves a cache without what is written last.
+is_configured() {
+  local folder=$1
+  [ ! -e "$folder/configuring" ] && [ -s "$folder/build.ninja" ] && [ -d "$folder/CMakeFiles" ] &&
+    grep -q '^CMAKE_GENERATOR:INTERNAL=' "$folder/CMakeCache.txt" &&
+    grep -q '^CMAKE_HOME_DIRECTORY:INTERNAL=' "$folder/CMakeCache.txt" &&
+    grep -q '^CMAKE_ROOT:INTERNAL=' "$folder/CMakeCache.txt" && [ -z "$(tail -c 1 "$folder/CMakeCache.txt")" ]
+}
+
 # configure PRESET [CMAKE OPTION..]
 configure() {
-  local log
+  local log folder
+  folder=$(folder_of "$1")
   log=$(mktemp)
   say "Configure: preset $1"
-  (cd "$A2ASIM_ROOT" && cmake --preset "$@" >"$log" 2>&1) || {
+  if { [ -e "$folder/CMakeCache.txt" ] || [ -e "$folder/configuring" ]; } && ! is_configured "$folder"; then
+    echo "$folder was left half configured: configuring it afresh"
+    rm -rf "$folder/CMakeCache.txt" "$folder/CMakeFiles"
+  fi
+  mkdir -p "$folder"
+  : >"$folder/configuring"
+  (cd "$A2ASIM_ROOT" && cmake --preset "$@" >"$log" 2>&1 && rm -f "$folder/configuring") || {
     cat "$log" >&2
     rm -f "$log"
     die "cmake --preset $* failed (its output is above)"

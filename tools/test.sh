@@ -4,6 +4,7 @@
 #   tools/test.sh --sanitize    and again under address and undefined-behaviour sanitizers, 30 s of fuzzing for each fuzz
 #                               target, and the tests labelled thread under the thread sanitizer
 set -euo pipefail
+unset CDPATH
 # shellcheck source=tools/setup.sh
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
@@ -36,8 +37,9 @@ fuzz() {
     say "Fuzz: $name, $FUZZ_SECONDS s"
     mkdir -p "$scratch/$name"
     # New inputs go to the scratch folder; the corpus in the repository is only read.
-    (cd "$scratch" && "$target" -max_total_time=$FUZZ_SECONDS -timeout=10 -rss_limit_mb=4096 -verbosity=0 \
-      -print_final_stats=1 "$scratch/$name" "$corpus") || die "$name found a failing input; it is kept in $scratch"
+    # An input may take 5 s of a busy machine and 512 MiB.
+    (cd "$scratch" && ASAN_OPTIONS=quarantine_size_mb=16 "$target" -max_total_time=$FUZZ_SECONDS -timeout=5 \
+      -rss_limit_mb=512 -malloc_limit_mb=256 -verbosity=0 -print_final_stats=1 "$scratch/$name" "$corpus") || die "$name found a failing input; it is kept in $scratch"
   done
   rm -rf "$scratch"
 }

@@ -54,6 +54,10 @@ with tempfile.TemporaryDirectory() as folder:
     (folder / "bin").mkdir()
     (folder / "bin/a2asim").symlink_to(program)
     (folder / "no_launch.sh").write_text("echo hello\n")
+    (folder / "hostile.sh").write_text("python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 4\n--" +
+                                       "z" * 54 + " ::error::no '##[error]no' ::add-mask::a2asim\n")
+
+    words = set()
 
     def check(script, sglang):
         """The step as GitHub runs it; gives its exit code and the SARIF file, if one is left to upload."""
@@ -62,6 +66,11 @@ with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", shell], cwd=folder,
                               env=environment, capture_output=True, text=True)
         sarif = folder / "a2asim.sarif"
+        lines = (done.stdout + done.stderr).splitlines()
+        stop = re.fullmatch(r"::stop-commands::([0-9a-f]{32})", lines[0])
+        assert stop and lines.count(f"::{stop[1]}::") == 1, "what the script says stands between these two lines"
+        assert not any(stop[1] in line for line in lines[1:lines.index(f"::{stop[1]}::")])
+        words.add(stop[1])
         if sarif.exists():
             assert ("DISAGREES" in done.stdout) == (done.returncode == 1), "the log says it in words"
         return done.returncode, json.loads(sarif.read_text()) if sarif.exists() else None
@@ -73,5 +82,8 @@ with tempfile.TemporaryDirectory() as folder:
     assert code == 0 and not any(result.get("level") == "error" for result in sarif["runs"][0]["results"])
     code, sarif = check(folder / "no_launch.sh", "pr30450")
     assert code == 2 and sarif is None, (code, sarif)
+    check(folder / "hostile.sh", "pr30450")
+    assert len(words) == 4, "another word each time"
+    assert "vars." not in text, "variables of the repository are empty in pull requests from forks"
 
 print(f"{workflow_file.name}: {len(pins)} pinned actions, the check step runs")

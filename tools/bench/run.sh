@@ -9,6 +9,7 @@
 #
 # Peers are optional: OpenMPI (mpicxx, mpirun) and SimGrid (smpicxx, smpirun); without them their rows say so.
 set -euo pipefail
+unset CDPATH
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 quick=0 json=/dev/null build=
@@ -25,8 +26,8 @@ if [ -z "$build" ]; then
   build=$root/build/release
   [ -f "$build/CMakeCache.txt" ] || build=$root/build/bench-release
 fi
-if [ ! -f "$build/CMakeCache.txt" ]; then
-  cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DA2ASIM_CUDA=OFF -DA2ASIM_BUILD_TESTS=OFF >&2
+if ! grep -qs '^CMAKE_ROOT:INTERNAL=' "$build/CMakeCache.txt"; then  # none, or one of a stop in between
+  cmake --fresh -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DA2ASIM_CUDA=OFF -DA2ASIM_BUILD_TESTS=OFF >&2
 fi
 if ! cmake --build "$build" --target a2asim-bench-all >"$build/bench-build.log" 2>&1; then
   tail -20 "$build/bench-build.log" >&2
