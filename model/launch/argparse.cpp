@@ -1,9 +1,9 @@
 #include "model/launch/argparse.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "model/base/json_reader.h"
 #include "model/base/words.h"
 
 namespace a2asim {
@@ -38,7 +38,7 @@ Scalar scalar_from_json(const nlohmann::json& value) {
 Value value_from_json(std::string_view text) {
   if (text == "null") return {};  // nine of ten defaults are one of these three
   if (text == "true" || text == "false") return {text == "true", {}, false};
-  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json parsed = read_json(text).value_or(nlohmann::json());
   Value value;
   value.is_list = parsed.is_array();
   if (!value.is_list) value.scalar = scalar_from_json(parsed);

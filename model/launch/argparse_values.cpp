@@ -1,9 +1,9 @@
 // Converters and choices of argparse options.
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "model/base/json_reader.h"
 #include "model/base/words.h"
 #include "model/launch/argparse.h"
 #include "model/launch/environment.h"
@@ -115,11 +115,12 @@ Converted to_human_int(std::string_view text) {
 }
 
 Converted to_json(const std::string& text, FlagType type) {
-  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (type == FlagType::json_list && parsed.is_discarded())
+  const Result<nlohmann::json> parsed = read_json(text);
+  if (type == FlagType::json_list && !parsed)
     return refuse("Invalid JSON list: " + text + ". Please provide a valid JSON list.");
-  if (type == FlagType::graph_config && !parsed.is_object()) return refuse("--cuda-graph-config must be a JSON object");
-  if (parsed.is_discarded()) return refuse();
+  if (type == FlagType::graph_config && !(parsed && parsed->is_object()))
+    return refuse("--cuda-graph-config must be a JSON object");
+  if (!parsed) return refuse();
   return Scalar(text);
 }
 

@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "model/base/json_reader.h"
 #include "model/launch/config_words.h"
 #include "model/launch/launch_file.h"
+#include "model/launch/yaml_reader.h"
 
 namespace a2asim {
 namespace {
@@ -22,7 +23,7 @@ const LaunchSyntax* syntax_of(const LaunchCommand& command) {
 nlohmann::json as_json(const YAML::Node& value, int depth) {
   if (value.IsNull() || !value.IsDefined() || depth > kMostDeep) return nullptr;
   if (value.IsScalar()) {
-    const auto number = nlohmann::json::parse(value.Scalar(), nullptr, false);
+    const auto number = read_json(value.Scalar()).value_or(nlohmann::json());
     const bool is_quoted = value.Tag() == "!";
     return number.is_number() && !is_quoted ? number : nlohmann::json(value.Scalar());
   }
@@ -90,21 +91,18 @@ std::optional<ConfigUse> find_config(const LaunchCommand& command) {
 
 Result<void> merge_config(LaunchCommand& command, const ConfigUse& use, const std::string& text) {
   const LaunchSyntax* const syntax = syntax_of(command);
-  try {
-    const YAML::Node options = YAML::Load(text);
-    if (!options.IsMap() && !options.IsNull())
-      return fail(ErrorKind::bad_input, fmt::format("{}: line 1: expected a map of options", use.file));
-    const bool nested = syntax != nullptr && syntax->config_is_nested;
-    const std::vector<std::string> words = nested ? nested_words(options) : words_of_options(options);
-    std::vector<std::string>& argv = command.argv;
-    const auto at = argv.begin() + static_cast<std::ptrdiff_t>(use.at);
-    argv.erase(at, at + static_cast<std::ptrdiff_t>(use.words));
-    argv.insert(nested ? argv.end() : argv.begin(), words.begin(), words.end());
-    return {};
-  } catch (const YAML::Exception& broken) {
-    return fail(ErrorKind::bad_input,
-                fmt::format("{}: line {} is no YAML: {}", use.file, broken.mark.line + 1, broken.msg));
-  }
+  const Result<std::vector<YAML::Node>> documents = read_yaml(text);
+  if (!documents) return fail(ErrorKind::bad_input, fmt::format("{}: {}", use.file, documents.error().message));
+  const YAML::Node options = documents->empty() ? YAML::Node() : documents->front();
+  if (documents->size() > 1 || (!options.IsMap() && !options.IsNull()))
+    return fail(ErrorKind::bad_input, fmt::format("{}: line 1: expected a map of options", use.file));
+  const bool nested = syntax != nullptr && syntax->config_is_nested;
+  const std::vector<std::string> words = nested ? nested_words(options) : words_of_options(options);
+  std::vector<std::string>& argv = command.argv;
+  const auto at = argv.begin() + static_cast<std::ptrdiff_t>(use.at);
+  argv.erase(at, at + static_cast<std::ptrdiff_t>(use.words));
+  argv.insert(nested ? argv.end() : argv.begin(), words.begin(), words.end());
+  return {};
 }
 
 }  // namespace a2asim

@@ -1,6 +1,5 @@
 // docker-compose and Kubernetes files, and recipes that list the server's options, as shell text.
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <map>
@@ -11,12 +10,12 @@
 #include "model/launch/launch_text.h"
 #include "model/launch/shell_expand.h"
 #include "model/launch/shell_syntax.h"
+#include "model/launch/yaml_reader.h"
 
 namespace a2asim {
 namespace {
 
-constexpr int kMostNodes = 100'000;  // aliases of aliases would be walked without end
-constexpr int kMostDeep = 100;       // and so would an alias of what it stands in
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // of all commands of a file, with what ConfigMaps bring
 
 // A command given as one text is split into words by no shell: its line ends are blanks and # is nothing special.
 std::string as_one_line(const std::string& text) {
@@ -63,19 +62,19 @@ std::string scalar_of(const YAML::Node& map, const char* key) {
 }
 
 // $(NAME) as Kubernetes fills it in.
-std::string filled(std::string text, const Settings& settings, const Environment& given) {
+std::string filled(std::string_view text, const Settings& settings, const Environment& given) {
   std::string out;
-  for (std::size_t begin = text.find("$("); begin != std::string::npos; begin = text.find("$(")) {
+  for (std::size_t begin = text.find("$("); begin != std::string_view::npos; begin = text.find("$(")) {
     const std::size_t end = text.find(')', begin);
-    if (end == std::string::npos) break;
-    const std::string name = text.substr(begin + 2, end - begin - 2);
+    if (end == std::string_view::npos || out.size() > kMostBytes) break;  // too long for a launch, as is said later
+    const std::string name(text.substr(begin + 2, end - begin - 2));
     const auto found = settings.find(name);
     const auto outer = given.get(name);
     out += text.substr(0, begin);
-    out += outer ? std::string(*outer) : found != settings.end() ? found->second : text.substr(begin, end + 1 - begin);
-    text.erase(0, end + 1);
+    out += outer ? *outer : found != settings.end() ? found->second : text.substr(begin, end + 1 - begin);
+    text.remove_prefix(end + 1);
   }
-  return out + text;
+  return out.append(text);
 }
 
 // ${TAG:-latest} as compose fills it in, from the surrounding environment.
@@ -89,20 +88,16 @@ class Containers {
  public:
   explicit Containers(const Environment& given) : given_(given) {}
 
-  void walk(const YAML::Node& node, const std::string& name, int depth = 0) {
-    if (++nodes_ > kMostNodes || depth > kMostDeep) {
-      is_too_large_ = true;
-      return;
-    }
+  void walk(const YAML::Node& node, const std::string& name) {
     if (node.IsMap()) {
       const std::string own = scalar_of(node, "name");
       add(node, own.empty() ? name : own);
       for (const LaunchSyntax* syntax : launch_syntaxes())
         if (!syntax->recipe_key.empty()) add_recipe(node, *syntax);
-      for (const auto& item : node) walk(item.second, item.first.IsScalar() ? item.first.Scalar() : name, depth + 1);
+      for (const auto& item : node) walk(item.second, item.first.IsScalar() ? item.first.Scalar() : name);
     }
     if (node.IsSequence())
-      for (const YAML::Node& item : node) walk(item, name, depth + 1);
+      for (const YAML::Node& item : node) walk(item, name);
   }
 
   // ConfigMaps of the same file, by name.
@@ -130,8 +125,8 @@ class Containers {
     }
   }
 
+  bool is_too_large() const { return bytes_ > kMostBytes; }
   std::vector<LaunchPiece> pieces() && { return std::move(pieces_); }
-  bool is_too_large() const { return is_too_large_; }
 
  private:
   // environment: {A: 1} or [A=1], env: [{name: A, value: 1}], envFrom: [{configMapRef: {name: N}}].
@@ -166,7 +161,10 @@ class Containers {
       } else if (const std::string key = scalar_of(reference, "key"); !key.empty()) {
         if (map->second.contains(key)) add_setting(settings, name, map->second.at(key));
       } else {
-        for (const auto& [own, value] : map->second) add_setting(settings, own, value);
+        for (const auto& [own, value] : map->second) {
+          if ((bytes_ += own.size() + value.size()) > kMostBytes) return;
+          add_setting(settings, own, value);
+        }
       }
     }
   }
@@ -192,8 +190,9 @@ class Containers {
       words += words_of(container[key]);
       if (piece.line == 0) piece.line = static_cast<std::size_t>(container[key].Mark().line) + 1;
     }
-    if (words.empty()) return;
+    if (words.empty() || bytes_ > kMostBytes) return;
     piece.text = files() + text_of(settings) + filled(words, settings, given_) + '\n';
+    bytes_ += piece.text.size();
     pieces_.push_back(std::move(piece));
   }
 
@@ -233,9 +232,8 @@ class Containers {
   const Environment& given_;
   std::map<std::string, Settings> config_maps_;
   std::string gpu_;  // of the whole file
+  std::size_t bytes_ = 0;
   std::vector<LaunchPiece> pieces_;
-  int nodes_ = 0;
-  bool is_too_large_ = false;
 };
 
 // Whether the text's first line of content is one of YAML: a key, a list item or a document's begin.
@@ -271,25 +269,25 @@ std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Enviro
   if (!is_yaml && !may_be_yaml(text)) return std::nullopt;
   LaunchPieces out;
   Containers containers(given);
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    for (const YAML::Node& document : documents) {
-      if (is_scenario(document)) {
-        out.error = Error{ErrorKind::bad_input, "this is a scenario, not a launch: run it with 'a2asim replay'"};
-        return out;
-      }
-      containers.keep_config_map(document);
-      containers.keep_gpu(document);
-    }
-    for (const YAML::Node& document : documents) containers.walk(document, "");
-    for (const YAML::Node& document : documents) containers.add_config(document);
-  } catch (const YAML::Exception& broken) {
+  const Result<std::vector<YAML::Node>> documents = read_yaml(text);
+  if (!documents) {
     if (!is_yaml) return std::nullopt;  // shell text that holds such a word
-    out.error = Error{ErrorKind::bad_input, fmt::format("line {} is no YAML: {}", broken.mark.line + 1, broken.msg)};
+    out.error = documents.error();
     return out;
   }
+  for (const YAML::Node& document : *documents) {
+    if (is_scenario(document)) {
+      out.error = Error{ErrorKind::bad_input, "this is a scenario, not a launch: run it with 'a2asim replay'"};
+      return out;
+    }
+    containers.keep_config_map(document);
+    containers.keep_gpu(document);
+  }
+  for (const YAML::Node& document : *documents) containers.walk(document, "");
+  for (const YAML::Node& document : *documents) containers.add_config(document);
   if (containers.is_too_large())
-    out.error = Error{ErrorKind::bad_input, "the YAML has more nodes, aliases counted, than any launch: write it out"};
+    out.error =
+        Error{ErrorKind::bad_input, "the commands and their settings are longer than 4 MiB: give a part of them"};
   out.pieces = std::move(containers).pieces();
   if (out.pieces.empty() && !out.error && !is_yaml) return std::nullopt;
   return out;

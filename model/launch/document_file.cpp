@@ -1,8 +1,8 @@
 // Dockerfiles and Markdown documents as shell text.
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
+#include "model/base/json_reader.h"
 #include "model/launch/file_kinds.h"
 #include "model/launch/launch_text.h"
 #include "model/launch/shell_expand.h"
@@ -64,10 +64,10 @@ std::vector<Instruction> instructions_of(std::string_view text) {
 // ["a", "b"] as quoted words; nothing for the shell form.
 std::optional<std::string> exec_form(const std::string& rest) {
   if (!rest.starts_with('[')) return std::nullopt;
-  const auto list = nlohmann::json::parse(rest, nullptr, /*allow_exceptions=*/false);
-  if (!list.is_array()) return std::nullopt;
+  const Result<nlohmann::json> list = read_json(rest);
+  if (!list || !list->is_array()) return std::nullopt;
   std::string words;
-  for (const auto& word : list) {
+  for (const auto& word : *list) {
     if (!word.is_string()) return std::nullopt;
     words += (words.empty() ? "" : " ") + shell_quote(word.get<std::string>());
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "model/base/json_reader.h"
 #include "model/launch/file_kinds.h"
 #include "model/launch/launch_text.h"
 #include "model/launch/shell_syntax.h"
@@ -155,7 +156,7 @@ class PythonReader {
     if (word == "True" || word == "False") return json(word == "True");
     if (word == "None") return json(nullptr);
     std::erase(word, '_');
-    const json number = json::parse(word, nullptr, false);
+    const json number = read_json(word).value_or(json());
     if (number.is_number()) return number;
     const auto known = names_.find(std::string(text_.substr(begin, at_ - begin)));
     return known == names_.end() ? std::nullopt : known->second;

@@ -73,8 +73,10 @@ std::string_view assigned_name(std::string_view word) {
 }
 
 std::size_t ShellLexer::line_at(std::size_t where) {
-  if (where < counted_) counted_ = 0, line_ = 1;
-  line_ += static_cast<std::size_t>(std::ranges::count(text_.substr(counted_, where - counted_), '\n'));
+  // From the last place asked for, be it before or behind: counting from the top each time would be a square.
+  const auto between = text_.substr(std::min(where, counted_), std::max(where, counted_) - std::min(where, counted_));
+  const auto lines = static_cast<std::size_t>(std::ranges::count(between, '\n'));
+  line_ = where < counted_ ? line_ - lines : line_ + lines;
   counted_ = where;
   return line_;
 }

@@ -9,6 +9,8 @@ std::string_view name(Verdict verdict) {
     case Verdict::over_capacity: return "over_capacity";
     case Verdict::rejected: return "rejected";
     case Verdict::out_of_scope: return "out_of_scope";
+    case Verdict::corrupt:
+      return "corrupt";
   }
   return "?";
 }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <exception>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -27,13 +29,30 @@ class WorkList {
   std::atomic<std::size_t> next_ = 0;
 };
 
-// Runs worker() in this thread and up to threads - 1 more, at most one a piece of work; returns when all ended.
+// Runs worker() in this thread and up to threads - 1 more, at most one a piece of work; returns when all ended. Where
+// the system gives no more threads, fewer do the work. What a worker throws is thrown here.
 template <class Worker>
 void run_workers(int threads, std::size_t pieces, const Worker& worker) {
-  std::vector<std::jthread> helpers;
-  const std::size_t wanted = std::min(static_cast<std::size_t>(std::max(threads, 1)), pieces);
-  for (std::size_t i = 1; i < wanted; ++i) helpers.emplace_back(worker);
-  worker();
+  std::exception_ptr thrown;
+  std::mutex mutex;
+  const auto guarded = [&] {
+    try {
+      worker();
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!thrown) thrown = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    const std::size_t wanted = std::min(static_cast<std::size_t>(std::max(threads, 1)), pieces);
+    try {
+      for (std::size_t i = 1; i < wanted; ++i) helpers.emplace_back(guarded);
+    } catch (const std::exception&) {  // no thread, or no memory for one
+    }
+    guarded();
+  }
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace a2asim

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "model/alltoall/workspace.h"
 
@@ -32,7 +33,7 @@ SymmetricMemory::SymmetricMemory(std::span<const Size> sizes) {
     // Room to align by hand: aligned_alloc would not give pages that are zero without being touched.
     void* memory =
         std::calloc(static_cast<std::size_t>(size.resident_bytes + 2 * kGuard_bytes + kWorkspaceAlignment_bytes), 1);
-    A2ASIM_INVARIANT(memory != nullptr, "out of memory for a workspace slice");
+    if (memory == nullptr) throw std::bad_alloc();
     const auto address = reinterpret_cast<std::uintptr_t>(memory) + kGuard_bytes;
     const auto alignment = static_cast<std::uintptr_t>(kWorkspaceAlignment_bytes);
     const std::uintptr_t padding = (alignment - address % alignment) % alignment;

@@ -12,7 +12,6 @@
 namespace a2asim {
 namespace {
 
-constexpr std::int64_t kMaxMemory_bytes = std::int64_t{8} << 30;  // of all slices at numeric fidelity
 constexpr std::int64_t kFeedForwardInner = 16;
 
 // Numbers only: a digest does not depend on words.
@@ -110,21 +109,21 @@ Result<void> Cluster::make_configs() {
 // What integers say about each rank's slice, and whether all slices fit this machine.
 Result<void> Cluster::make_geometry() {
   A2ASIM_INVARIANT(std::ssize(configs_) == ep_size_ && geometry_.empty(), "every rank has a configuration");
-  std::int64_t memory_bytes = 0, largest_cap = 0;
+  std::int64_t largest_cap = 0;
   for (const AllToAllConfig& config : configs_) {
     AllToAllConfig own = config;
     const std::int64_t cap = own.max_num_tokens = std::max<std::int64_t>(config.max_num_tokens, 0);
     const std::int64_t slice_bytes = own.workspace_bytes();
     geometry_.push_back({0, 0, config.max_num_tokens, own.layout().payload_data, config.dispatch_bytes_per_token(),
                          config.combine_bytes_per_token(), slice_bytes});
-    memory_bytes += slice_bytes;
+    memory_bytes_ += slice_bytes;
     largest_cap = std::max(largest_cap, cap);
   }
-  if (options_.fidelity == Fidelity::numeric && can_dispatch() && memory_bytes > kMaxMemory_bytes)
+  if (options_.fidelity == Fidelity::numeric && can_dispatch() && memory_bytes_ > kMaxMemory_bytes)
     return unusable(
         fmt::format("the workspaces of {} ranks take {} MiB, more than {} MiB: use --fidelity provenance, or "
                     "lower max_num_tokens (now {}) or hidden_size",
-                    ep_size_, memory_bytes >> 20, kMaxMemory_bytes >> 20, largest_cap));
+                    ep_size_, memory_bytes_ >> 20, kMaxMemory_bytes >> 20, largest_cap));
   return {};
 }
 
@@ -142,6 +141,7 @@ Result<void> Cluster::build() {
   runtime_max_.resize(ranks);
   inputs_.resize(ranks);
   if (options_.fidelity == Fidelity::geometry || !can_dispatch()) return {};
+  if (options_.fidelity == Fidelity::numeric) memory_.emplace(memory_bytes_);
   SimOptions sim;
   sim.fidelity = options_.fidelity;
   sim.findings_per_kind = options_.findings_per_kind;

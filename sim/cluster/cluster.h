@@ -17,15 +17,16 @@
 #include <span>
 #include <vector>
 
-#include "model/step/decider.h"
-#include "model/step/deployment.h"
 #include "model/alltoall/reference.h"
 #include "model/base/digest.h"
+#include "model/step/decider.h"
+#include "model/step/deployment.h"
 #include "model/step/finding.h"
 #include "model/step/judgement.h"
 #include "sim/alltoall/fidelity.h"
 #include "sim/alltoall/sim_alltoall.h"
 #include "sim/cluster/cluster_contents.h"
+#include "sim/cluster/memory_share.h"
 #include "sim/scenario/scenario.h"
 
 namespace a2asim {
@@ -133,6 +134,8 @@ class Cluster {
   std::span<const RankDecision> decisions_;
   std::vector<std::int64_t> rows_;  // that each rank dispatches, the dummy token included
 
+  std::int64_t memory_bytes_ = 0;      // of all slices
+  std::optional<MemoryShare> memory_;  // longer than what takes it
   std::unique_ptr<SimAllToAll> alltoall_;
   std::unique_ptr<ExpertNetwork> network_;
   std::optional<ClusterContents> contents_;

@@ -60,6 +60,7 @@ struct ReplayedStep {
   std::vector<Finding> findings;                        // causes first
   std::array<std::int64_t, kFindingKinds> counts = {};  // all of them, also those not kept
   bool is_bad() const;                                  // a verdict other than agrees, or a finding of severity error
+  Verdict verdict() const;                              // the outcome's; corrupt where only the findings are bad
 };
 
 struct ReplayReport {
@@ -97,11 +98,14 @@ struct ReplayReport {
   }
 };
 
+// Whether a row that went wrong is of a request: not padding, and not the row of a rank without work.
+bool is_of_request(const ReplayedStep& step, const Finding& found);
+
 // Errors are bad_input, one line with the file's name.
 Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, const ReplayOptions& options);
 
 // Empty: as expected. Otherwise one line with what differs. Findings that the fidelity cannot show are not asked for,
-// and neither is the step of a scenario whose findings it cannot show.
+// and neither are verdict and step of a scenario that is corrupt where only bytes show it.
 std::string differs_from(const Expect& expected, const ReplayReport& report);
 
 }  // namespace a2asim

@@ -61,6 +61,11 @@ class Run {
       // Blocks of one run always fit together.
       if (const Result<void> added = add(whole, *blocks_[block]); !added) break;
     }
+    ConfigurationExplorer explorer(generation_, options_.rule);
+    for (ExploreClass& one : whole.classes)
+      for (ExploreCell& cell : one.cells)
+        for (auto& witness : cell.witness)
+          if (witness) explorer.complete(plan_.space[static_cast<std::size_t>(witness->configuration)], *witness);
     return whole;
   }
 
@@ -142,15 +147,18 @@ std::optional<ExploreOutcome> ExploreCell::outcome() const {
 }
 
 const ExploreWitness* GenerationExploration::first_error() const {
-  const ExploreWitness* first = nullptr;
-  for (const ExploreClass& one : classes)
-    for (const ExploreCell& cell : one.cells)
-      for (std::size_t outcome = 0; outcome < kExploreOutcomes; ++outcome) {
-        const auto& witness = cell.witness[outcome];
-        if (!witness || !is_error(static_cast<ExploreOutcome>(outcome))) continue;
-        if (first == nullptr || witness->comes_before(*first)) first = &*witness;
-      }
-  return first;
+  for (std::size_t extra = 0; extra < kExploreExtras; ++extra) {
+    const ExploreWitness* first = nullptr;
+    for (std::size_t one = extra; one < kExploreClasses; one += kExploreExtras)
+      for (const ExploreCell& cell : classes[one].cells)
+        for (std::size_t outcome = 0; outcome < kExploreOutcomes; ++outcome) {
+          const auto& witness = cell.witness[outcome];
+          if (!witness || !is_error(static_cast<ExploreOutcome>(outcome))) continue;
+          if (first == nullptr || witness->comes_before(*first)) first = &*witness;
+        }
+    if (first != nullptr) return first;
+  }
+  return nullptr;
 }
 
 std::int64_t GenerationExploration::count(ExploreOutcome outcome) const {
@@ -165,6 +173,9 @@ Result<void> add(GenerationExploration& into, const GenerationExploration& part)
   if (into.generation != part.generation || into.space != part.space)
     return fail(ErrorKind::bad_input, fmt::format("{} with {} configurations does not fit to {} with {}",
                                                   part.generation, part.space, into.generation, into.space));
+  // Every count of a cell is part of this one.
+  if (part.cases > kMostCases - into.cases || part.configurations > kMostCases - into.configurations)
+    return fail(ErrorKind::bad_input, fmt::format("more than {} cases", kMostCases));
   into.configurations += part.configurations;
   into.cases += part.cases;
   if (part.stopped_at) into.stopped_at = std::min(into.stopped_at.value_or(*part.stopped_at), *part.stopped_at);

@@ -34,13 +34,15 @@ constexpr bool is_error(ExploreOutcome outcome) { return outcome >= ExploreOutco
 inline constexpr std::array<Phase, 4> kExplorePhases = {Phase::eager_decode, Phase::graph_decode, Phase::verify,
                                                         Phase::prefill};
 
-// The first case with an outcome. Compared by its place in the order of size.
+// The first case with an outcome. Compared by its place in the order of size. The batch that it shows is that case's
+// with every count as small as the outcome allows.
 struct ExploreWitness {
   std::int64_t configuration = 0;
   std::int64_t batch = 0;
-  std::int64_t ranks = 0;  // of the configuration: tp_size
-  CheckFinding finding;    // with the reasons in words, and the batch
-  std::string scenario;    // YAML for `replay`
+  std::int64_t needed = 0;  // the largest R wanted, or rows, of all batches of the phase on the configuration
+  std::int64_t ranks = 0;   // of the configuration: tp_size
+  CheckFinding finding;     // with the reasons in words, and the batch
+  std::string scenario;     // YAML for `replay`
 
   bool comes_before(const ExploreWitness& other) const {
     return configuration != other.configuration ? configuration < other.configuration : batch < other.batch;
@@ -71,12 +73,17 @@ struct GenerationExploration {
   std::optional<std::int64_t> stopped_at;  // the configuration before which a stop from outside came
   std::array<ExploreClass, kExploreClasses> classes;
 
-  // The smallest case that is an error.
+  // The smallest case that is an error, of launches without a rare setting (ExploreExtra) where they have one.
   const ExploreWitness* first_error() const;
   std::int64_t count(ExploreOutcome outcome) const;
 };
 
-// Adds what another shard found. bad_input when they are not of one generation and space.
+// Of the scenario of a witness, and of its file.
+std::string witness_name(std::string_view generation, std::size_t exploring_class, Phase phase, ExploreOutcome outcome);
+
+// Adds what another shard found. bad_input when they are not of one generation and space, or count more than
+// kMostCases.
+inline constexpr std::int64_t kMostCases = std::int64_t{1} << 53;  // exact in every reader of JSON
 Result<void> add(GenerationExploration& into, const GenerationExploration& part);
 
 struct ExploreOptions {

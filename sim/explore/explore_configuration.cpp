@@ -71,6 +71,52 @@ CheckFinding explain(const Deployment& deployment, const TroubledBatch& batch, E
   return finding;
 }
 
+struct Judged {
+  ExploreOutcome outcome;
+  Phase phase;
+  bool operator==(const Judged&) const = default;
+};
+
+Judged judged(std::span<const RankBatch> batches, const Deployment& deployment, Decider& decider) {
+  const std::span<const RankDecision> decisions = decider.decide(batches);
+  Judgement said = judge({.decisions = decisions, .max_num_tokens = deployment.max_num_tokens});
+  judge_gather(said, decider, decisions.size());
+  return {outcome_of(said), said.phase};
+}
+
+// The smallest count below `count` that keeps what `still` asks for, or `count`: all of the small ones are tried, of
+// the others the middle between one that does not and one that does.
+template <class Still>
+std::int64_t smallest_count(std::int64_t count, const Still& still) {
+  constexpr std::int64_t kTriedOneByOne = 24;
+  for (std::int64_t tried = 0; tried < std::min(count, kTriedOneByOne); ++tried)
+    if (still(tried)) return tried;
+  for (std::int64_t below = kTriedOneByOne - 1; count - below > 1;) {
+    const std::int64_t middle = below + (count - below) / 2;
+    (still(middle) ? count : below) = middle;
+  }
+  return count;
+}
+
+// The same outcome in the same phase with every count as small as the others allow.
+std::vector<RankBatch> shrunk(std::vector<RankBatch> batches, const Deployment& deployment, Decider& decider) {
+  const Judged wanted = judged(batches, deployment, decider);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (RankBatch& one : batches) {
+      const RankBatch before = one;
+      const auto take = [&](std::int64_t count) {
+        one = {count == 0 ? ForwardMode::idle : before.mode, count};
+        return judged(batches, deployment, decider) == wanted;
+      };
+      const std::int64_t count = smallest_count(before.count, take);
+      one = {count == 0 ? ForwardMode::idle : before.mode, count};
+      changed = changed || count < before.count;
+    }
+  }
+  return batches;
+}
+
 // Why the server does not start, or empty.
 std::string start_error(const Deployment& deployment) {
   if (!deployment.rejections.empty()) {
@@ -84,6 +130,13 @@ std::string start_error(const Deployment& deployment) {
 }
 
 }  // namespace
+
+std::string witness_name(std::string_view generation, std::size_t exploring_class, Phase phase,
+                         ExploreOutcome outcome) {
+  std::string class_of = class_name(exploring_class);
+  std::ranges::replace(class_of, '+', '-');  // the name is that of a file, too
+  return fmt::format("{}-{}-{}-{}", generation, class_of, name(phase), name(outcome));
+}
 
 ExploreOutcome outcome_of(const Judgement& said) {
   if (said.gather_disagreeing_rank >= 0) return ExploreOutcome::disagrees;
@@ -111,46 +164,48 @@ std::int64_t ConfigurationExplorer::count_cases(const ExploreConfiguration& conf
   return static_cast<std::int64_t>(batches_of(**deployment).size());
 }
 
-ExploreWitness ConfigurationExplorer::witness_of(const ExploreConfiguration& configuration,
-                                                 const Deployment& deployment, std::span<const RankBatch> batches,
-                                                 Decider& decider, const Case& what) const {
-  const std::span<const RankDecision> decisions = decider.decide(batches);
-  A2ASIM_INVARIANT(!batches.empty() && decisions.size() % batches.size() == 0, "every replica has as many ranks");
-  const std::size_t stride = decisions.size() / batches.size();
-  TroubledBatch troubled{kExplorePhases[what.phase], {batches.begin(), batches.end()}, {}, true};
-  for (std::size_t rank = 0; rank < batches.size(); ++rank) troubled.decisions.push_back(decisions[rank * stride]);
-  Judgement said = judge({.decisions = decisions, .max_num_tokens = deployment.max_num_tokens});
-  judge_gather(said, decider, decisions.size());
-  keep_gathers(said, decider, decisions.size(), troubled);
-  ExploreWitness witness;
-  witness.configuration = configuration.ordinal;
-  witness.ranks = deployment.topology.tp_size;
-  witness.finding = explain(deployment, troubled, what.outcome, largest_[what.phase]);
-  witness.finding.severity = is_error(what.outcome) ? Severity::error : Severity::note;
-  Scenario scenario = explore_scenario(generation_, configuration);
-  std::string class_of = class_name(configuration.exploring_class);
-  std::ranges::replace(class_of, '+', '-');  // the name is that of a file, too
-  scenario.name =
-      fmt::format("{}-{}-{}-{}", generation_.name, class_of, name(kExplorePhases[what.phase]), name(what.outcome));
-  scenario.steps = {step_of(batches)};
-  witness.scenario = to_yaml(scenario);
-  return witness;
-}
-
-void ConfigurationExplorer::record(const ExploreConfiguration& configuration, const Deployment& deployment,
-                                   const ExploreBatches& batches, Decider& decider, ExploreClass& into) {
-  A2ASIM_INVARIANT(cases_.size() <= batches.size(), "a case is of a batch");
+void ConfigurationExplorer::record(const ExploreConfiguration& configuration, ExploreClass& into) {
   for (std::size_t ordinal = 0; ordinal < cases_.size(); ++ordinal) {
     const Case& what = cases_[ordinal];
     const auto outcome = static_cast<std::size_t>(what.outcome);
+    A2ASIM_INVARIANT(what.phase < into.cells.size() && outcome < kExploreOutcomes, "a case has a cell");
     ExploreCell& cell = into.cells[what.phase];
     ++cell.cases[outcome];
     // Configurations come in order, so the first witness is the smallest one.
     if (what.outcome < ExploreOutcome::wasteful || !what.by_itself || cell.witness[outcome]) continue;
-    ExploreWitness witness = witness_of(configuration, deployment, batches.at(ordinal), decider, what);
-    witness.batch = static_cast<std::int64_t>(ordinal);
-    cell.witness[outcome] = std::move(witness);
+    ExploreWitness& first = cell.witness[outcome].emplace();
+    first.configuration = configuration.ordinal;
+    first.batch = static_cast<std::int64_t>(ordinal);
+    first.needed = largest_[what.phase];
   }
+}
+
+void ConfigurationExplorer::complete(const ExploreConfiguration& configuration, ExploreWitness& witness) {
+  const auto resolved = explore_deployment(generation_, configuration, rule_);
+  A2ASIM_INVARIANT(resolved.has_value(), "what was explored can be deployed");
+  const Deployment& deployment = **resolved;
+  const std::unique_ptr<Decider> decider = deployment.make_decider();
+  const ExploreBatches& all = batches_of(deployment);
+  const auto ordinal = static_cast<std::size_t>(witness.batch);
+  if (ordinal >= all.size()) return;  // a user's rule answers otherwise by now, and whoever runs it says so
+  const std::span<const RankBatch> found = all.at(ordinal);
+  const std::vector<RankBatch> batches = shrunk({found.begin(), found.end()}, deployment, *decider);
+  const auto [outcome, phase] = judged(batches, deployment, *decider);
+  const std::span<const RankDecision> decisions = decider->decide(batches);
+  A2ASIM_INVARIANT(!batches.empty() && decisions.size() % batches.size() == 0, "every replica has as many ranks");
+  const std::size_t stride = decisions.size() / batches.size();
+  TroubledBatch troubled{phase, batches, {}, true};
+  for (std::size_t rank = 0; rank < batches.size(); ++rank) troubled.decisions.push_back(decisions[rank * stride]);
+  Judgement said = judge({.decisions = decisions, .max_num_tokens = deployment.max_num_tokens});
+  judge_gather(said, *decider, decisions.size());
+  keep_gathers(said, *decider, decisions.size(), troubled);
+  witness.ranks = deployment.topology.tp_size;
+  witness.finding = explain(deployment, troubled, outcome, witness.needed);
+  witness.finding.severity = is_error(outcome) ? Severity::error : Severity::note;
+  Scenario scenario = explore_scenario(generation_, configuration);
+  scenario.name = witness_name(generation_.name, configuration.exploring_class, phase, outcome);
+  scenario.steps = {step_of(batches)};
+  witness.scenario = to_yaml(scenario);
 }
 
 void ConfigurationExplorer::explore(const ExploreConfiguration& configuration, std::int64_t limit,
@@ -198,7 +253,7 @@ void ConfigurationExplorer::explore(const ExploreConfiguration& configuration, s
   }
   if (limit >= 0 && static_cast<std::size_t>(limit) < cases_.size()) cases_.resize(static_cast<std::size_t>(limit));
   into.cases += static_cast<std::int64_t>(cases_.size());
-  record(configuration, deployment, batches, *decider, own_class);
+  record(configuration, own_class);
 }
 
 }  // namespace a2asim

@@ -24,6 +24,8 @@ class ConfigurationExplorer {
   std::int64_t count_cases(const ExploreConfiguration& configuration);
   // Adds what is found to `into`. limit: only the first cases count; -1: all.
   void explore(const ExploreConfiguration& configuration, std::int64_t limit, GenerationExploration& into);
+  // Finding and scenario of a witness that explore() has placed, with the smallest counts that show it.
+  void complete(const ExploreConfiguration& configuration, ExploreWitness& witness);
 
  private:
   struct Case {
@@ -32,10 +34,7 @@ class ConfigurationExplorer {
     bool by_itself = true;  // false: refused only because the server comes to nothing, see explore()
   };
   const ExploreBatches& batches_of(const Deployment& deployment);
-  void record(const ExploreConfiguration& configuration, const Deployment& deployment, const ExploreBatches& batches,
-              Decider& decider, ExploreClass& into);
-  ExploreWitness witness_of(const ExploreConfiguration& configuration, const Deployment& deployment,
-                            std::span<const RankBatch> batches, Decider& decider, const Case& what) const;
+  void record(const ExploreConfiguration& configuration, ExploreClass& into);
 
   const Version& generation_;
   SizingRule rule_;

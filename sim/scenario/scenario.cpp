@@ -34,7 +34,7 @@ constexpr Named<FaultKind> kFaultKinds[] = {
 };
 constexpr Named<Verdict> kVerdicts[] = {
     {"agrees", Verdict::agrees},     {"disagrees", Verdict::disagrees},       {"over_capacity", Verdict::over_capacity},
-    {"rejected", Verdict::rejected}, {"out_of_scope", Verdict::out_of_scope},
+    {"rejected", Verdict::rejected}, {"out_of_scope", Verdict::out_of_scope}, {"corrupt", Verdict::corrupt},
 };
 
 ParallelField integer(std::string_view key, std::string_view flag, std::int64_t min, std::int64_t max,

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "model/base/check_invariant.h"
+#include "model/base/json_reader.h"
 #include "model/base/utf8.h"
 
 namespace a2asim::yaml {
@@ -68,7 +68,7 @@ Rewritten join_surrogates(std::string_view text) {
   Rewritten out;
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool may_be_json = first != std::string_view::npos && text[first] == '{';
-  if (!may_be_json || text.find("\\u") == std::string_view::npos || !nlohmann::json::accept(text)) {
+  if (!may_be_json || text.find("\\u") == std::string_view::npos || !read_json(text)) {
     out.text = text;
     return out;
   }

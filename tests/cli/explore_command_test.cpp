@@ -111,9 +111,98 @@ TEST_CASE("merge of all shards prints what the whole prints, in every format") {
       folder.write("other.json",
                    run({"explore", "--sglang", "pr30450", "--budget", "10", "--shard", "2/3", "--format", "json"}).out);
   check_refused({"merge", shards[0], shards[1], other}, "differs");
-  check_refused({"merge", folder.write("no.json", "no")}, "is no JSON");
+  check_refused({"merge", folder.write("no.json", "no")}, "no JSON at line 1");
   check_refused({"merge", folder.write("list.json", "[]")}, "was not written by");
   check_refused({"merge", (folder.path / "missing.json").string()}, "missing.json");
+}
+
+// Shards come from other machines. One that is right, with one thing changed.
+TEST_CASE("merge believes of a shard only what explore can have written") {
+  const Folder folder;
+  const Json whole = Json::parse(
+      run({"explore", "--sglang", "pr29461", "--budget", "20000", "--shard", "0/1", "--format", "json"}).out);
+  const auto merged = [&](const Json& shard, const std::vector<std::string>& more = {}) {
+    return run(with({"merge", folder.write("shard.json", shard.dump())}, more));
+  };
+  CHECK(merged(whole).exit_code == 1);
+  const auto find = [](const Json& shard) -> std::size_t {
+    for (std::size_t i = 0; i < shard["findings"].size(); ++i)
+      if (shard["findings"][i]["outcome"] == "disagrees") return i;
+    return 0;
+  };
+  const std::string finding = "/findings/" + std::to_string(find(whole));
+  const std::vector<std::pair<std::string, Json>> changes = {
+      {"/generations/0/generation", "../../escaped"},
+      {finding + "/generation", "../../escaped"},
+      {"/generations/0/cases", 9'223'372'036'854'775'807},
+      {"/generations/0/cases", -1},
+      {"/generations/0/cases", 18'446'744'073'709'551'615U},
+      {"/generations/0/matrix/0/phases/verify/cases/safe", 9'007'199'254'740'992},
+      {"/generations/0/matrix/0/class", "collapsed"},
+      {"/generations/0/matrix", Json::array()},
+      {"/generations/0/matrix/3/first_rejection", "text"},
+      {"/shard/of", 0},
+      {"/shard/index", 1},
+      {"/shard/of", 1e300},
+      {finding + "/witness/modes", Json::array()},
+      {finding + "/witness/paths", {"eager"}},
+      {finding + "/witness/runtime_max_tokens_per_rank", {1}},
+      {finding + "/witness/tokens_per_dp_rank", {1, 2, 3, 4, 5, 6, 7, 8, 9}},
+      {finding + "/witness", nullptr},
+      {finding + "/configuration", 1},
+      {finding + "/configuration", 1'000'000},
+      {finding + "/ranks", 1'000'000'000},
+      {finding + "/scenario", "name: x"},
+      {finding + "/scenario", "# \u001b[2J\n" + whole[Json::json_pointer(finding + "/scenario")].get<std::string>()},
+      {finding + "/message", std::string(100'000, 'x')},
+      {finding + "/why", 7},
+      {finding + "/id", "no_such"},
+      {"/findings", {{"a", 1}}},
+      {"/command", "replay"},
+  };
+  for (const auto& [place, value] : changes) {
+    Json shard = whole;
+    shard[Json::json_pointer(place)] = value;
+    const Outcome outcome = merged(shard, {"--out", (folder.path / "out").string()});
+    INFO(place << " = " << value.dump().substr(0, 60) << ": " << outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(std::ranges::count(outcome.err, '\n') == 1);
+    CHECK_FALSE(std::filesystem::exists(folder.path / "out"));
+  }
+  Json hostile = whole;  // words are data
+  hostile[Json::json_pointer("/rule")] = "sh -c 'x'\u001b]0;owned\u0007\u202e";
+  hostile[Json::json_pointer("/generations/0/matrix/0/first_rejection/message")] = "\u001b[31m\u009b1m no";
+  for (const char* format : {"text", "json", "sarif"}) {
+    const Outcome outcome = merged(hostile, {"--format", format, "--out", (folder.path / "out").string()});
+    CHECK(outcome.exit_code == 1);
+    for (const std::string_view control : {"\x1b", "\x07", "\xe2\x80\xae", "\xc2\x9b"})
+      CHECK(outcome.out.find(control) == std::string::npos);
+  }
+  for (const auto& file : std::filesystem::directory_iterator(folder.path / "out")) {
+    std::ifstream in(file.path());
+    std::string line;
+    std::getline(in, line);
+    CHECK(line == "# a2asim replay --rule-cmd 'sh -c '\\''x'\\''\\x1b]0;owned\\x07\\u202e' FILE");
+  }
+}
+
+TEST_CASE("explore: witnesses are shrunk, and plain launches come first") {
+  // Of pr29461's own, but R rounded up to a power of two.
+  const std::string rule =
+      "python3 -u -c \"import json, sys\nfor line in sys.stdin:\n  v = json.loads(line)\n  assert v['max_num_tokens'] "
+      "< "
+      "2**31\n  need = max(max(v['dp_global'] or [v['rows']]), v['rows'], 1)\n  r = 1\n  while r < need: r *= 2\n  "
+      "print(json.dumps(dict(id=v['id'], runtime_max_tokens_per_rank=min(r, v['max_num_tokens']))), flush=True)\"";
+  const Outcome found = run({"explore", "--sglang", "pr29461", "--rule-cmd", rule, "--budget", "100000"});
+  CHECK(found.err.empty());
+  CHECK(found.exit_code == 1);
+  CHECK(contains(found.out, "requests [5, 9] -> size [8, 16]"));
+  CHECK_FALSE(contains(found.out, "[5, 31]"));
+  const std::size_t plain = found.out.find("  collapsed "), odd = found.out.find("+small_cap");
+  CHECK(plain < odd);
+  CHECK(contains(found.out, "name: pr29461-collapsed-"));
+  CHECK_FALSE(contains(found.out, "name: pr29461-dp_attention-small_cap"));
 }
 
 TEST_CASE("SARIF of an exploration has one result a bad cell") {

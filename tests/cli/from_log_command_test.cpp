@@ -262,7 +262,7 @@ TEST_CASE("from-log: what cannot be used is said in one line, with exit code 2")
   refused(from_log(kTwoRanks, {"--env", "x", "--", kLaunch}), "--env takes NAME=VALUE");
   for (const std::string lines : {"3", ":", "0:5", "5:4", "a:b"})
     refused(from_log(kTwoRanks, {"--lines", lines, "--", kLaunch}), "--lines");
-  refused(from_log("server_args=ServerArgs(tp_size=4, \n" + kTwoRanks), "line 1: ServerArgs( is not closed");
+  refused(from_log("server_args=ServerArgs(tp_size=4, \n" + kTwoRanks), "line 1: server_args is not closed");
   refused(from_log("server_args=ServerArgs(tp_size=-4)\n" + kTwoRanks), "tp_size=-4");
   refused(from_log(kTwoRanks, {"--out", "/no/such/folder/x", "--", kLaunch}), "--out");
   const std::string other_ranks =
@@ -272,6 +272,52 @@ TEST_CASE("from-log: what cannot be used is said in one line, with exit code 2")
   for (int i = 0; i < 40000; ++i)
     many += "[2026-06-20 10:11:12 DP0 TP0] Decode batch, #running-req: " + std::to_string(i) + "\n";
   refused(from_log(many, {"--", kLaunch}), "--lines FIRST:LAST");
+}
+
+TEST_CASE("from-log: the shape comes from the model path of the launch, too") {
+  const std::string launch =
+      "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 2 --dp 2 --enable-dp-attention "
+      "--moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass";
+  const Outcome made = from_log(kTwoRanks, {"--", launch}, {});
+  CHECK(scenario_of(made).model.num_experts == 256);
+  CHECK(contains(in_one_line(made.err), "taken from the launch's --model-path"));
+}
+
+// Ranks 0 and 1 of four are on another host, whose log is another file.
+TEST_CASE("from-log: a rank of another node is not idle") {
+  const std::string node1 =
+      "[2026-06-20 10:11:12 DP2 TP2] Decode batch, #running-req: 3, cuda graph: True, #queue-req: 0\n"
+      "[2026-06-20 10:11:12 DP3 TP3] Decode batch, #running-req: 4, cuda graph: True, #queue-req: 0\n";
+  const Args launch = {"--", std::string(kLaunch) + " --nnodes 2 --node-rank 1"};
+  const Outcome refused = from_log(node1, launch);
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.err, "DP 0..1 of its step log on another of the 2 nodes: give the logs of all nodes"));
+  const Outcome idle = from_log(node1, {"--", std::string(kLaunch)});
+  CHECK(scenario_of(idle).steps[0].tokens == std::vector<std::int64_t>{0, 0, 3, 4});
+  // With a line of the other node in the same log, its silent rank is idle as before.
+  const std::string both = node1 + "[2026-06-20 10:11:12 DP1 TP1] Decode batch, #running-req: 5, #queue-req: 0\n";
+  CHECK(scenario_of(from_log(both, launch)).steps[0].tokens == std::vector<std::int64_t>{0, 5, 3, 4});
+  const std::string logged =
+      "server_args={'model_path': 'M', 'tp_size': 4, 'dp_size': 4, 'enable_dp_attention': True, 'nnodes': 2, "
+      "'moe_a2a_backend': 'flashinfer', 'moe_runner_backend': 'flashinfer_cutlass'}\n";
+  CHECK(from_log(logged + node1).exit_code == 2);
+  CHECK(contains(from_log("[x] " + logged + both).err, "3 of 3 batch lines placed"));
+}
+
+TEST_CASE("from-log: more accepted tokens than a pass can hold are a contradiction") {
+  const auto said = [](const std::string& accepted, const std::string& flags) {
+    const std::string log = "[2026-06-20 10:11:12 DP0 TP0] Decode batch, #running-req: 3, accept len: " + accepted +
+                            ", cuda graph: True, #queue-req: 0\n";
+    return in_one_line(from_log(log, {"--", std::string(kLaunch) + flags}).err);
+  };
+  const std::string eagle =
+      " --speculative-algorithm EAGLE --speculative-num-steps 1 --speculative-eagle-topk 1 "
+      "--speculative-num-draft-tokens 2";
+  CHECK(
+      contains(said("2.5", eagle), "CONTRADICTION: line 1 logs accept len 2.5, and the deployment verifies 2 tokens"));
+  CHECK_FALSE(contains(said("1.9", eagle), "CONTRADICTION"));
+  CHECK(contains(said("1.5", ""), "does not speculate"));
+  CHECK_FALSE(contains(said("1.0", ""), "CONTRADICTION"));
 }
 
 }  // namespace a2asim

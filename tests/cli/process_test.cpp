@@ -56,13 +56,36 @@ TEST_CASE("a reader that leaves early is no crash") {
 TEST_CASE("an output that cannot be written is said") {
   const Shell closed = sh(kCheck + "2>&1 >&-");
   CHECK(closed.exit_code == 2);
-  CHECK(closed.out.find("cannot write") != std::string::npos);
+  CHECK(closed.out.find("cannot write to standard output: Bad file descriptor") != std::string::npos);
   const Shell full = sh("test -e /dev/full || exit 9; " + kCheck + "2>&1 >/dev/full");
   if (full.exit_code != 9) {
     CHECK(full.exit_code == 2);
-    CHECK(full.out.find("cannot write") != std::string::npos);
+    CHECK(full.out.find("cannot write to standard output: No space left on device") != std::string::npos);
+    CHECK(sh("\"$A2ASIM\" --help 2>/dev/null >/dev/full").exit_code == 2);
   }
 }
+
+TEST_CASE("a reader of much who leaves early is told nothing, and the exit code is the result's") {
+  const Shell left = sh(
+      "({ \"$A2ASIM\" explain --all --format markdown 2>&3; echo $? >&3; } | head -c 10 >/dev/null) 3>&1");
+  CHECK(left.out == "0\n");
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("too little memory is one line, and too few threads are fewer") {
+  for (const int limit_kib : {40'000, 60'000, 80'000, 120'000, 200'000}) {
+    const Shell found = sh("ulimit -v " + std::to_string(limit_kib) + "; " + kCheck + "2>&1; test $? -le 2");
+    INFO(found.out);
+    CHECK(found.exit_code == 0);
+  }
+  const std::string explore = "\"$A2ASIM\" explore --sglang pr29461 --budget 2000 ";
+  const Shell whole = sh(explore + "--threads 1 2>&1");
+  const Shell few = sh("ulimit -v 400000; " + explore + "--threads 1000 2>&1");
+  CHECK(whole.exit_code <= 1);
+  CHECK(few.exit_code == whole.exit_code);
+  CHECK(few.out == whole.out);
+}
+#endif
 
 TEST_CASE("a closed standard input is no launch command") {
   const Shell result = sh("\"$A2ASIM\" check 2>&1 <&-");

@@ -77,6 +77,57 @@ TEST_CASE("replay: JSON says per step the R of every rank, the findings and the 
   CHECK(scenario_of(integers).at("fidelity") == "geometry");
 }
 
+TEST_CASE("replay: sizes that agree over wrong bytes are corrupt, in text, JSON, page and exit code") {
+  const std::string file = shipped("padding_rows");
+  const Outcome text = run({"replay", file, "--sglang", "pr14668"});
+  CHECK(text.exit_code == 1);
+  CHECK(text.out.rfind("CORRUPT: sizes agree, and yet something is wrong, first at step 1", 0) == 0);
+  CHECK(contains(text.out, "step 1, eager_decode: corrupt"));
+  const Outcome json = run({"replay", file, "--format", "json"});
+  CHECK(json.exit_code == 0);  // as the file expects
+  CHECK(scenario_of(json).at("verdict") == "corrupt");
+  CHECK(scenario_of(json).at("steps").at(0).at("verdict") == "agrees");
+  CHECK(scenario_of(json).at("steps").at(1).at("verdict") == "corrupt");
+  const TemporaryFile page("page.html");
+  CHECK(run({"replay", file, "--report", page.path}).exit_code == 0);
+  CHECK(contains(page.text(), "Corrupt"));
+  CHECK(run({"replay", file, "--fidelity", "geometry"}).exit_code == 0);  // where no byte can show it
+  CHECK(run({"replay", file, "--sglang", "pr30450"}).exit_code == 0);
+}
+
+TEST_CASE("replay: several files end with a line that counts them") {
+  const auto last_line = [](const Outcome& outcome) {
+    return outcome.out.substr(outcome.out.rfind('\n', outcome.out.size() - 2) + 1);
+  };
+  CHECK(last_line(run({"replay", shipped("collapse"), shipped("padding_rows"), shipped("capture")})) ==
+        "3 scenarios: 1 disagrees, 1 corrupt, 1 agrees; none with an error, or not as expected\n");
+  const Outcome bad = run({"replay", shipped("collapse"), shipped("capture"), "--sglang", "pr26643"});
+  CHECK(last_line(bad) ==
+        "2 scenarios: 1 disagrees, 1 agrees; 1 with an error, or not as expected: " + shipped("collapse") + "\n");
+  CHECK_FALSE(contains(run({"replay", shipped("capture")}).out, "scenarios:"));
+}
+
+// Rank 1 has no work: the rows that it pads with go wrong first, and nobody reads them.
+TEST_CASE("replay: the story follows a request's token, never padding") {
+  const TemporaryFile idle(
+      "idle.yaml",
+      "name: idle\nsglang: pr29461\nlaunch: python3 -m sglang.launch_server --model-path M --tp-size 4 "
+      "--dp-size 4 --ep-size 4 --moe-dense-tp-size 1 --enable-dp-attention --enable-dp-lm-head "
+      "--moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass --cuda-graph-max-bs 16\n"
+      "model: {num_experts: 8, top_k: 2, hidden_size: 64}\nseed: 3\n"
+      "steps: [{mode: decode, tokens: [0, 9, 0, 3]}]\n");
+  const nlohmann::json step = scenario_of(run({"replay", idle.path, "--format", "json"})).at("steps").at(0);
+  bool seen = false;
+  for (const nlohmann::json& found : step.at("findings")) {
+    if (!found.contains("row")) continue;
+    const auto source = found.at("row").at("payload") < 0 ? found.at("rank") : found.at("row").at("source");
+    CHECK((source == 1 || source == 3));
+    seen = true;
+    break;
+  }
+  CHECK(seen);
+}
+
 TEST_CASE("replay: --seed takes what a file's seed may be") {
   CHECK(run({"replay", shipped("collapse"), "--seed", "18446744073709551615"}).exit_code != 2);
 }

@@ -21,6 +21,23 @@ TEST_CASE("one_line escapes what would move a terminal's cursor") {
   CHECK(one_line("äää", 1) == "ä..");
 }
 
+TEST_CASE("escaped: controls of every kind, marks of direction and bytes that are no text") {
+  CHECK(escaped("a\tb\nc") == "a\\tb\\nc");
+  CHECK(escaped("a\tb\nc\r", LineEnds::kept) == "a\tb\nc\\r");
+  CHECK(escaped("\x7f\x01") == "\\x7f\\x01");
+  CHECK(escaped("\xc2\x85\xc2\x9b"
+                "31m") == "\\u0085\\u009b31m");                                   // C1: the one-byte CSI
+  CHECK(escaped("\xe2\x80\xae\xe2\x81\xa6\xd8\x9c") == "\\u202e\\u2066\\u061c");  // bidi
+  CHECK(escaped("\xe2\x80\xa8") == "\\u2028");
+  CHECK(escaped("\xf3\xa0\x81\x81") == "\\U000e0041");  // a tag that nobody sees
+  CHECK(escaped("\xff\xc0\xaf\xed\xa0\x80"
+                "a") == "\\xff\\xc0\\xaf\\xed\\xa0\\x80a");
+  CHECK(escaped("\xe2\x80") == "\\xe2\\x80");  // cut
+  const std::string plain = "é 漢字 🙂 ~";
+  CHECK(escaped(plain) == plain);
+  CHECK(escaped(std::string_view("\0", 1)) == "\\x00");
+}
+
 TEST_CASE("cut keeps the width") {
   CHECK(cut("abcdef", 6) == "abcdef");
   CHECK(cut("abcdefg", 6) == "abcd..");

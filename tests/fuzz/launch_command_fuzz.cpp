@@ -1,25 +1,16 @@
 // Any bytes give a launch command, which survives printing and reading, or one line that says what is wrong with them;
-// and every version of SGLang's options reads its arguments without more.
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <string_view>
-
-#include "model/launch/launch_command.h"
-#include "model/engines/sglang/start/server_args.h"
+// and a version of SGLang's options, which the input's length chooses, reads its arguments without more.
 #include "model/engines/sglang/generation.h"
+#include "model/engines/sglang/start/server_args.h"
+#include "model/launch/launch_command.h"
+#include "tests/fuzz/input.h"
 
 namespace {
 
 using namespace a2asim;
 
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-void require_one_line(std::string_view message) {
-  require(!message.empty() && message.find_first_of("\n\r") == std::string_view::npos);
-}
+using fuzz::require;
+using fuzz::require_one_line;
 
 void read_strictly(const Generation& version, const LaunchCommand& command) {
   const Result<ParsedArgs> strict = parse_server_args(version.options, command.argv, ParseMode::strict);
@@ -58,6 +49,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(line.size() > (std::size_t{1} << 20));
   }
   read_strictly(generations()[size % generations().size()], *command);
-  for (const Generation& version : generations()) read_leniently(version, *command);
+  read_leniently(generations()[line.size() % generations().size()], *command);
   return 0;
 }

@@ -184,6 +184,58 @@ TEST_CASE("from-log: other spellings of the arguments, and what a scenario has n
   CHECK_FALSE(out.decode_log_interval.is_logged);
 }
 
+TEST_CASE("from-log: server_args as a dictionary, with dictionaries inside") {
+  const std::string fields =
+      "'model_path': 'deepseek-ai/DeepSeek-V3', 'served_model_name': \"it's, {a}: b\", 'tp_size': 8, 'dp_size': 4, "
+      "'nnodes': 2, 'node_rank': 1, 'enable_dp_attention': True, 'quantization': None, 'chunked_prefill_size': 1024, "
+      "'moe_a2a_backend': 'flashinfer', 'cuda_graph_config': {'decode': {'backend': 'full', 'max_bs': 64, 'bs': [1, "
+      "2]}, "
+      "'prefill': {'backend': 'disabled'}}, 'decode_log_interval': 1";
+  for (const std::string& text :
+       {fields, [&] {
+          std::string json = fields;  // as JSON loggers spell it
+          for (const auto& [python, other] : {std::pair("True", "true"), std::pair("None", "null")})
+            json.replace(json.find(python), 4, other);
+          return json;
+        }()}) {
+    const auto args = read_server_args("[2026-09-20 00:22:13] server_args={" + text + "} and more");
+    REQUIRE(args.has_value());
+    REQUIRE(args->has_value());
+    const Result<LoggedDeployment> out = deployment_from(**args);
+    REQUIRE(out.has_value());
+    CHECK(out->model_path == "deepseek-ai/DeepSeek-V3");
+    CHECK(out->parallel.tp_size == 8);
+    CHECK(out->parallel.enable_dp_attention == true);
+    CHECK(out->parallel.moe_a2a_backend == "flashinfer");
+    CHECK(out->parallel.chunked_prefill_size == 4096);
+    CHECK(out->parallel.cuda_graph_max_bs == 64);
+    CHECK(out->parallel.cuda_graph_bs == std::vector<std::int64_t>{1, 2});
+    CHECK_FALSE(out->parallel.disable_cuda_graph.has_value());
+    CHECK(out->decode_log_interval.iterations == 1);
+    CHECK(out->nodes.count == 2);
+    CHECK(out->nodes.own == 1);
+    for (const std::string& note : out->notes) CHECK(note.find("cuda_graph_config") == std::string::npos);
+  }
+  const auto off = read_server_args("server_args={'cuda_graph_config': {'decode': {'backend': 'disabled'}}}");
+  CHECK(deployment_from(**off)->parallel.disable_cuda_graph == true);
+  for (const std::string line : {"server_args={", "server_args={'a'", "server_args={'a': 1", "server_args={a: 1}",
+                                 "server_args={'a': {'b': 1}", "server_args={'a': 1]}"})
+    CHECK_FALSE(read_server_args(line).has_value());
+  CHECK_FALSE(*read_server_args("server_args=None"));
+  const std::string nest = "server_args={'a': " + std::string(100'000, '{') + std::string(100'000, '}') + "}";
+  CHECK(read_server_args(nest).has_value());
+}
+
+TEST_CASE("from-log: graphs of other devices, and how much was accepted") {
+  for (const std::string device : {"cuda", "npu", "cpu", "musa", "xpu"}) {
+    CHECK(batch_of("[DP0] Decode batch, #running-req: 3, " + device + " graph: True, #queue-req: 0").cuda_graph ==
+          true);
+    CHECK(batch_of("[DP0] Decode batch, #running-req: 3, " + device + " graph: False").cuda_graph == false);
+  }
+  CHECK(batch_of("[DP0] Decode batch, #running-req: 3, accept len: 2.75, accept rate: 0.9").accept_len == 2.75);
+  CHECK(batch_of("[DP0] Decode batch, #running-req: 3").accept_len == 0);
+}
+
 TEST_CASE("from-log: server_args that are cut, or say what nothing can mean") {
   CHECK_FALSE(*read_server_args("no arguments here"));
   CHECK_FALSE(*read_server_args("TypeError: ServerArgs() got an unexpected keyword argument"));

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -192,6 +193,73 @@ TEST_CASE("no child outlives its rule, whatever it does") {
     (void)(*process)->rule()(view_of(1));
   }
   CHECK_FALSE(has_children());
+}
+
+// A program that starts another one, says its number in a file, and does `then`; the other one holds its output open.
+std::string forking(const std::string& file, const std::string& then) {
+  return "python3 -u -c \"import json, os, sys, time\nchild = os.fork()\nif child == 0:\n  time.sleep(600)\n  "
+         "sys.exit()\nopen('" +
+         file + "', 'w').write(str(child))\n" + then + "\"";
+}
+
+// Whether that process runs: a zombie whose new parent has not looked at it yet does not.
+bool runs(const std::string& file) {
+  std::string number, field, state;
+  std::ifstream(file) >> number;
+  REQUIRE_FALSE(number.empty());
+  std::ifstream stat("/proc/" + number + "/stat");
+  stat >> field >> field >> state;
+  return stat && state != "Z" && state != "X";
+}
+
+bool ends_soon(const std::string& file) {
+  for (int tries = 0; tries < 500 && runs(file); ++tries) std::this_thread::sleep_for(milliseconds(10));
+  return !runs(file);
+}
+
+TEST_CASE("what a rule program started ends with it: after answers, after an exit, and when this process is killed") {
+  const std::string file = "rule_process_test.child";
+  const std::string answers = "for line in sys.stdin:\n  v = json.loads(line)\n  " + kRows;
+  {
+    const auto process = RuleProcess::start(forking(file, answers));
+    REQUIRE(process);
+    CHECK((*process)->rule()(view_of(3)));
+    CHECK((*process)->finish());
+    CHECK(runs(file));
+  }
+  CHECK(ends_soon(file));
+  std::remove(file.c_str());
+
+  // The other one keeps the pipe open: the exit is what is said, not the time that passed.
+  check_ends_with(forking(file, "sys.exit(4)"), "exited with code 4 before it answered", milliseconds(60'000));
+  CHECK(ends_soon(file));
+  std::remove(file.c_str());
+
+  const pid_t user = ::fork();
+  if (user == 0) {
+    const auto process = RuleProcess::start(forking(file, answers));
+    if (process && (*process)->rule()(view_of(3))) ::kill(::getpid(), SIGKILL);
+    ::_exit(1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(user, &status, 0) == user);
+  CHECK(WIFSIGNALED(status));
+  CHECK(ends_soon(file));
+  std::remove(file.c_str());
+}
+
+TEST_CASE("an answer that nests without end, or has keys without end, is no answer") {
+  const auto problem = [](const std::string& line) {
+    const auto read = read_rule_answer(line, 7);
+    return read ? std::string() : read.error().message;
+  };
+  CHECK(problem(R"({"id": 7, "runtime_max_tokens_per_rank": 4})").empty());
+  const std::string nest = std::string(100'000, '[') + std::string(100'000, ']');
+  CHECK(problem("{\"x\":" + nest + ",\"id\":7,\"runtime_max_tokens_per_rank\":4}").find("no JSON object") !=
+        std::string::npos);
+  std::string keys = "{\"id\": 7, \"runtime_max_tokens_per_rank\": 4";
+  for (int i = 0; i < 100; ++i) keys += ", \"k" + std::to_string(i) + "\": 1";
+  CHECK(problem(keys + "}").find("no JSON object") != std::string::npos);
 }
 
 TEST_CASE("a program that dies does not take this process with it by SIGPIPE") {

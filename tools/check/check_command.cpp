@@ -16,6 +16,7 @@
 #include "tools/check/server_check.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
+#include "tools/program/output.h"
 #include "tools/program/rule_process.h"
 #include "tools/program/template.h"
 #include "tools/report/check_page.h"
@@ -206,10 +207,7 @@ Result<void> print_edits(const std::vector<LaunchText>& texts, const Run& run, I
     io.out << unified_diff(in_words(text.source), text.text, now.text);
     if (!run.options.fix) continue;
     if (text.source.kind != CommandSource::Kind::file) return unusable("--fix edits files: give a path, or use --diff");
-    std::ofstream file(text.source.path, std::ios::binary | std::ios::trunc);
-    file << now.text;
-    file.close();
-    if (!file) return unusable(fmt::format("--fix: '{}' cannot be written", one_line(text.source.path)));
+    if (auto written = write_output("--fix", text.source.path, now.text); !written) return written;
   }
   return {};
 }
@@ -285,6 +283,10 @@ Result<int> run_check(const Options& given, const CommandLine& line, Io& io) {
   const Result<std::vector<LaunchText>> texts = read_launches(*launches, io);
   if (!texts) return tl::unexpected(texts.error());
   if (texts->empty()) return unusable("no file of the paths starts a server that is known here");
+  std::vector<std::string> inputs = a2asim::given({given.shape.model_config, given.baseline}, given.rule_cmd);
+  for (const LaunchText& text : *texts)
+    inputs.push_back(text.source.kind == CommandSource::Kind::file ? text.source.path : "-");
+  if (auto apart = check_outputs({{"--report", given.report}}, inputs); !apart) return tl::unexpected(apart.error());
   const Result<std::unique_ptr<RuleProcess>> rule = start_rule(given.rule_cmd, line.caller);
   if (!rule) return tl::unexpected(rule.error());
   Options options = given;

@@ -28,10 +28,6 @@ struct Limits {
 };
 constexpr Limits kUnlimited = {1000, 1000, 1000, 1000, 100000};
 
-std::string painted(std::string_view text, std::string_view colour, bool use) {
-  return use ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : std::string(text);
-}
-
 std::string_view colour_of(Verdict verdict) {
   const bool good = verdict == Verdict::agrees;
   return good ? "1;32" : verdict == Verdict::out_of_scope ? "1" : "1;31";
@@ -210,6 +206,7 @@ std::string_view verdict_in_words(Verdict verdict) {
       return "the flags allow a batch above the cap";
     case Verdict::rejected:
       return "the engine refuses to start with this configuration";
+    case Verdict::corrupt:  // of a replay only
     case Verdict::out_of_scope:
       return "no all-to-all with fixed buffers is in use, so there is no size to agree on";
   }

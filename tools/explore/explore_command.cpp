@@ -9,6 +9,7 @@
 #include "tools/explore/explore_formats.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
+#include "tools/program/output.h"
 #include "tools/program/rule_process.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
@@ -20,7 +21,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kMostCases = std::int64_t{1} << 53;  // exact in every reader of JSON
 constexpr std::int64_t kMostSeconds = 1'000'000;
 constexpr std::int64_t kMostShards = 1'000'000;
 
@@ -142,6 +142,8 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
   if (!budget) return tl::unexpected(budget.error());
   const auto shard = parse_shard(options.shard);
   if (!shard) return tl::unexpected(shard.error());
+  const std::vector<std::string> inputs = given({}, options.rule_cmd);
+  if (auto apart = check_outputs({{"--report", options.report}}, inputs); !apart) return tl::unexpected(apart.error());
   const Result<int> threads = parse_threads(options.threads);
   if (!threads) return tl::unexpected(threads.error());
   const auto rule = start_rule(options.rule_cmd, line.caller);
@@ -168,10 +170,11 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
     }
     if (watch.is_stopped()) return unusable("stopped");
   }
+  if (*rule && (*rule)->failed()) return tl::unexpected(finish_rule(*rule).error());
   const SizingRule own = *rule ? (*rule)->rule() : SizingRule{};
   const std::string html = options.report ? explore_page(report, own) : "";  // its replays may ask the rule
   if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
-  return deliver(report, {options.format, options.out, options.report, html}, io);
+  return deliver(report, {options.format, options.out, options.report, html, inputs}, io);
 }
 
 void add_options(CLI::App& command, Options& options) {

@@ -35,7 +35,10 @@ struct PlacedWitness {
   bool worst = false;  // of its cell
   const ExploreWitness* witness = nullptr;
 };
-std::vector<PlacedWitness> witnesses(const ExploreReport& report);  // in the order of the matrix
+// By generation; classes without a rare setting (ExploreExtra) come first.
+std::vector<PlacedWitness> witnesses(const ExploreReport& report);
+// The classes of the matrix in that order.
+std::vector<std::size_t> classes_in_order();
 
 // The name of the file in which a witness is written with --out.
 std::string file_name(const PlacedWitness& placed);
@@ -56,6 +59,7 @@ struct ExploreOutput {
   std::optional<std::string> directory;
   std::optional<std::string> page;  // the path, and the page to write there
   std::string html;
+  std::vector<std::string> inputs;  // that no output may replace
 };
 struct Io;
 Result<int> deliver(const ExploreReport& report, const ExploreOutput& output, Io& io);

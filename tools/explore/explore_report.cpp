@@ -2,34 +2,34 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
+#include "model/launch/launch_text.h"
 #include "tools/explore/explore_formats.h"
 #include "tools/program/input.h"
 #include "tools/program/io.h"
-#include "tools/report/page.h"
+#include "tools/program/output.h"
 #include "tools/program/text.h"
+#include "tools/report/page.h"
 
 namespace a2asim {
 namespace {
 
-tl::unexpected<Error> cannot_write(const std::filesystem::path& path) {
-  return fail(ErrorKind::bad_input,
-              fmt::format("--out: cannot write '{}'; give a folder that can be written", one_line(path.string())));
+std::string path_of(const std::string& directory, const PlacedWitness& placed) {
+  return (std::filesystem::path(directory) / file_name(placed)).string();
 }
 
-Result<void> write_scenarios(const ExploreReport& report, const std::filesystem::path& directory) {
+Result<void> write_scenarios(const ExploreReport& report, const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
-  if (error) return cannot_write(directory);
+  if (error)
+    return unusable(fmt::format("--out: cannot make '{}': {}; give a folder that can be written", one_line(directory),
+                                error.message()));
   for (const PlacedWitness& placed : witnesses(report)) {
     if (!placed.worst) continue;
-    const std::filesystem::path path = directory / file_name(placed);
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    if (report.rule) file << "# a2asim replay --rule-cmd '" << one_line(*report.rule) << "' FILE\n";
-    file << placed.witness->scenario;
-    file.close();
-    if (!file) return cannot_write(path);
+    std::string text =
+        report.rule ? fmt::format("# a2asim replay --rule-cmd {} FILE\n", shell_quote(one_line(*report.rule))) : "";
+    text += placed.witness->scenario;
+    if (auto written = write_output("--out", path_of(directory, placed), text); !written) return written;
   }
   return {};
 }
@@ -51,7 +51,7 @@ bool ExploreReport::has_error() const {
 std::vector<PlacedWitness> witnesses(const ExploreReport& report) {
   std::vector<PlacedWitness> all;
   for (const GenerationExploration& generation : report.generations)
-    for (std::size_t i = 0; i < kExploreClasses; ++i)
+    for (const std::size_t i : classes_in_order())
       for (const ExploreCell& cell : generation.classes[i].cells)
         for (std::size_t at = kExploreOutcomes; at-- > 0;) {
           const auto outcome = static_cast<ExploreOutcome>(at);
@@ -60,16 +60,26 @@ std::vector<PlacedWitness> witnesses(const ExploreReport& report) {
   return all;
 }
 
+std::vector<std::size_t> classes_in_order() {
+  std::vector<std::size_t> order(kExploreClasses);
+  for (std::size_t i = 0; i < kExploreClasses; ++i)
+    order[i] = i % kExploreLayouts * kExploreExtras + i / kExploreLayouts;
+  return order;
+}
+
 std::string file_name(const PlacedWitness& placed) {
-  std::string class_of = class_name(placed.exploring_class);
-  std::ranges::replace(class_of, '+', '-');
-  return fmt::format("{}-{}-{}-{}.yaml", placed.generation->generation, class_of, name(placed.witness->finding.phase),
-                     name(placed.outcome));
+  return witness_name(placed.generation->generation, placed.exploring_class, placed.witness->finding.phase,
+                      placed.outcome) +
+         ".yaml";
 }
 
 Result<int> deliver(const ExploreReport& report, const ExploreOutput& output, Io& io) {
   const Result<std::size_t> format = parse_choice("--format", output.format, {"text", "json", "sarif"});
   if (!format) return tl::unexpected(format.error());
+  std::vector<OutputPath> files = {{"--report", output.page}};
+  for (const PlacedWitness& placed : witnesses(report))
+    if (output.directory && placed.worst) files.push_back({"--out", path_of(*output.directory, placed)});
+  if (auto apart = check_outputs(files, output.inputs); !apart) return tl::unexpected(apart.error());
   if (output.directory) {
     if (auto written = write_scenarios(report, *output.directory); !written) return tl::unexpected(written.error());
   }

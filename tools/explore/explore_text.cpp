@@ -27,7 +27,7 @@ std::string matrix(const GenerationExploration& generation) {
   std::vector<std::vector<std::string>> rows = {{"class of configurations", "number", "rejected"}};
   for (const Phase phase : kExplorePhases) rows[0].emplace_back(name(phase));
   std::map<std::int64_t, std::pair<std::string, std::string>> never;  // by the first refusal: classes, reason
-  for (std::size_t i = 0; i < kExploreClasses; ++i) {
+  for (const std::size_t i : classes_in_order()) {
     const ExploreClass& one = generation.classes[i];
     if (one.configurations == 0) continue;
     if (never_starts(one)) {

@@ -46,7 +46,9 @@ Result<void> add_part(ExploreReport& whole, const Part& first, const Part& part)
   if (report.budget_cases != first.report.budget_cases) return differs("--budget");
   if (report.generations.size() != whole.generations.size()) return differs("the versions");
   for (std::size_t i = 0; i < whole.generations.size(); ++i)
-    if (!add(whole.generations[i], report.generations[i])) return differs("the versions");
+    if (const auto added = add(whole.generations[i], report.generations[i]); !added)
+      return unusable(fmt::format("'{}' and '{}' belong to different explorations: {}", first.file, part.file,
+                                  added.error().message));
   return {};
 }
 
@@ -81,7 +83,7 @@ Result<int> run_merge(const Options& options, const CommandLine&, Io& io) {
     if (auto added = add_part(whole, parts.front(), parts[i]); !added) return tl::unexpected(added.error());
   if (auto complete = check_complete(parts); !complete) return tl::unexpected(complete.error());
   const std::string html = options.report ? explore_page(whole, {}) : "";
-  return deliver(whole, {options.format, options.out, options.report, html}, io);
+  return deliver(whole, {options.format, options.out, options.report, html, options.files}, io);
 }
 
 void add_options(CLI::App& command, Options& options) {

@@ -18,6 +18,23 @@ namespace {
 
 constexpr std::size_t kCommentWidth = 118;
 
+// Of the option that comes last, as argparse has it.
+std::optional<std::string> value_of(const LaunchCommand& launch, std::initializer_list<std::string_view> names) {
+  std::optional<std::string> value;
+  for (std::size_t i = 0; i < launch.argv.size(); ++i)
+    for (const std::string_view name : names) {
+      const std::string_view word = launch.argv[i];
+      if (word == name && i + 1 < launch.argv.size()) value = launch.argv[i + 1];
+      if (word.starts_with(name) && word.substr(name.size()).starts_with('=')) value = word.substr(name.size() + 1);
+    }
+  return value;
+}
+
+std::int64_t number_of(const LaunchCommand& launch, std::string_view name, std::int64_t otherwise) {
+  const std::optional<std::string> text = value_of(launch, {name});
+  return text ? parse_count(name, *text, 0, kMaxScenarioRanks).value_or(otherwise) : otherwise;
+}
+
 Result<void> take_deployment(const LogContents& log, const FromLogOptions& options, FromLog& out) {
   Scenario& scenario = out.scenario;
   for (const auto& [name, value] : options.env.values()) scenario.env[name] = value;
@@ -28,6 +45,7 @@ Result<void> take_deployment(const LogContents& log, const FromLogOptions& optio
     if (logged) {
       out.decode_log_interval = logged->decode_log_interval;
       model_path = logged->model_path;
+      out.nodes = logged->nodes;
       if (!options.launch) {
         scenario.parallel = std::move(logged->parallel);
         out.notes.push_back(fmt::format("deployment: server_args of line {}", log.args_line));
@@ -37,19 +55,23 @@ Result<void> take_deployment(const LogContents& log, const FromLogOptions& optio
   }
   if (options.launch) {
     scenario.launch = print(*options.launch);
+    const std::optional<std::string> path = value_of(*options.launch, {"--model-path", "--model"});
+    if (path) model_path = path;
+    out.nodes = {number_of(*options.launch, "--nnodes", 1), number_of(*options.launch, "--node-rank", 0)};
     out.notes.push_back(log.args ? "deployment: the launch command that was given, not the server_args of the log"
                                  : "deployment: the launch command that was given");
   } else if (!log.args) {
-    return unusable(fmt::format(
-        "{}; give the launch command with --launch FILE or after `--`",
-        log.args_problem.empty() ? "the log has no line with server_args=ServerArgs(..), and no launch command is given"
-                                 : log.args_problem));
+    return unusable(fmt::format("{}; give the launch command with --launch FILE or after `--`",
+                                log.args_problem.empty()
+                                    ? "the log has no line with server_args=.., and no launch command is given"
+                                    : log.args_problem));
   }
   std::optional<ModelShape> shape = options.model;
   if (!shape && model_path) {
     if (const std::optional<ModelPreset> preset = guess_model(*model_path)) {
       shape = preset->shape;
-      out.notes.push_back(fmt::format("model: the shape of {}, taken from the log's model_path", preset->name));
+      out.notes.push_back(fmt::format("model: the shape of {}, taken from {}", preset->name,
+                                      options.launch ? "the launch's --model-path" : "the log's model_path"));
     }
   }
   if (!shape)

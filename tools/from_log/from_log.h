@@ -66,6 +66,7 @@ struct FromLog {
   Scenario scenario;
   std::string yaml;  // the scenario, with notes and the origin of each step as comments
   DecodeLogInterval decode_log_interval;
+  Nodes nodes;  // of the server
   std::size_t batch_lines = 0;
   std::size_t placed = 0;
   std::vector<NotPlaced> not_placed;

@@ -13,8 +13,9 @@
 namespace a2asim {
 namespace {
 
-// f"{server_args=}"; the class's name alone stands in error messages too.
-constexpr std::string_view kServerArgs = "server_args=ServerArgs(";
+// f"{server_args=}"; the class's name alone stands in error messages too. From v0.5.20 on it is a dictionary.
+constexpr std::string_view kServerArgs = "server_args=";
+constexpr int kMostNested = 8;  // of dictionaries in each other
 
 // Length of the Python string literal at the front, quotes included; npos when it does not end.
 std::size_t literal_length(std::string_view text) {
@@ -84,15 +85,26 @@ std::optional<std::vector<std::int64_t>> integers(std::string_view text, const P
   return values;
 }
 
+// Where a field stands that versions name differently: --cuda-graph-config is a dictionary of phases.
+constexpr std::pair<std::string_view, std::string_view> kNested[] = {
+    {"cuda_graph_max_bs", "cuda_graph_config.decode.max_bs"},
+    {"cuda_graph_bs", "cuda_graph_config.decode.bs"},
+    {"cuda_graph_backend_decode", "cuda_graph_config.decode.backend"},
+};
+
 // The logged spelling of a field: its own name, or one that some version gives it (cuda_graph_bs_decode).
 const std::string* find(const LoggedArgs& args, std::string_view key) {
+  const auto logged = [&](std::string_view name) -> const std::string* {
+    const auto found = args.find(name);
+    return found != args.end() && found->second != "None" ? &found->second : nullptr;
+  };
   const ServerArgsField* wanted = find_server_args_field(key);
   for (const ServerArgsField& field : server_args_fields()) {
-    const bool same = field.dest == key || (wanted != nullptr && field.member == wanted->member);
-    if (!same) continue;
-    const auto found = args.find(field.dest);
-    if (found != args.end() && found->second != "None") return &found->second;
+    if (field.dest != key && (wanted == nullptr || field.member != wanted->member)) continue;
+    if (const std::string* value = logged(field.dest)) return value;
   }
+  for (const auto& [own, nested] : kNested)
+    if (own == key) return logged(nested);
   return nullptr;
 }
 
@@ -144,8 +156,55 @@ void note_what_is_lost(const LoggedArgs& args, LoggedDeployment& out) {
   for (const std::string_view key : lost) {
     const std::string* value = find(args, key);
     if (value == nullptr || *value == "False" || *value == "0" || (key == "dwdp_size" && *value == "1")) continue;
+    if (key == "cuda_graph_config" && find(args, "cuda_graph_backend_decode") != nullptr) continue;  // read above
     out.notes.push_back(
         fmt::format("{}={} of the log has no field in a scenario: left out", key, one_line(*value, 60)));
+  }
+}
+
+// Python's None, True and False, as JSON spells them too.
+std::string_view in_python(std::string_view value) {
+  if (value == "null") return "None";
+  if (value == "true") return "True";
+  return value == "false" ? "False" : value;
+}
+
+// name=value, .. up to a closing parenthesis, or 'name': value, .. up to a brace. Entries of a dictionary inside get
+// names such as "outer.inner". What is behind the end is left in `rest`.
+Result<void> read_fields(std::string_view& rest, bool is_dictionary, const std::string& prefix, LoggedArgs& args,
+                         int depth) {
+  const auto cut = [] { return unusable("server_args is not closed: the line is cut"); };
+  const char end = is_dictionary ? '}' : ')';
+  while (true) {
+    rest = rest.substr(std::min(rest.find_first_not_of(' '), rest.size()));
+    if (rest.starts_with(end)) {
+      rest.remove_prefix(1);
+      return {};
+    }
+    std::size_t name_end = rest.find('=');
+    if (is_dictionary) {
+      const bool is_quoted = rest.starts_with('\'') || rest.starts_with('"');
+      const std::size_t length = is_quoted ? literal_length(rest) : std::string_view::npos;
+      name_end = length == std::string_view::npos ? length : rest.find(':', length);
+    }
+    if (name_end == std::string_view::npos) return cut();
+    std::string_view name = trimmed(rest.substr(0, name_end));
+    if (is_dictionary) name = name.substr(1, name.size() - 2);
+    rest.remove_prefix(name_end + 1);
+    rest = rest.substr(std::min(rest.find_first_not_of(' '), rest.size()));
+    if (rest.starts_with('{') && depth < kMostNested) {
+      std::string_view inside = rest.substr(1);
+      LoggedArgs nested;
+      if (read_fields(inside, true, prefix + std::string(name) + ".", nested, depth + 1)) args.merge(nested);
+    }
+    const std::size_t length = value_length(rest);
+    if (length == std::string_view::npos) return cut();
+    args.emplace(prefix + std::string(name), in_python(trimmed(rest.substr(0, length))));
+    rest.remove_prefix(length);
+    if (rest.starts_with(','))
+      rest.remove_prefix(1);
+    else if (!rest.starts_with(end))
+      return unusable("server_args has a bracket too many");
   }
 }
 
@@ -155,23 +214,13 @@ Result<std::optional<LoggedArgs>> read_server_args(std::string_view line) {
   const std::size_t start = line.find(kServerArgs);
   if (start == std::string_view::npos) return std::nullopt;
   std::string_view rest = line.substr(start + kServerArgs.size());
+  constexpr std::string_view kClass = "ServerArgs(";
+  const bool is_dictionary = rest.starts_with('{');
+  if (!is_dictionary && !rest.starts_with(kClass)) return std::nullopt;
+  rest.remove_prefix(is_dictionary ? 1 : kClass.size());
   LoggedArgs args;
-  while (true) {
-    rest = rest.substr(std::min(rest.find_first_not_of(' '), rest.size()));
-    if (rest.starts_with(')')) return args;
-    const std::size_t equals = rest.find('=');
-    if (equals == std::string_view::npos) return unusable("ServerArgs( is not closed: the line is cut");
-    const std::string_view name = trimmed(rest.substr(0, equals));
-    rest.remove_prefix(equals + 1);
-    const std::size_t length = value_length(rest);
-    if (length == std::string_view::npos) return unusable("ServerArgs( is not closed: the line is cut");
-    args.emplace(name, trimmed(rest.substr(0, length)));
-    rest.remove_prefix(length);
-    if (rest.starts_with(','))
-      rest.remove_prefix(1);
-    else if (!rest.starts_with(')'))
-      return unusable("ServerArgs(..) has a bracket too many");
-  }
+  if (auto read = read_fields(rest, is_dictionary, "", args, 0); !read) return tl::unexpected(read.error());
+  return args;
 }
 
 Result<LoggedDeployment> deployment_from(const LoggedArgs& args) {
@@ -196,6 +245,11 @@ Result<LoggedDeployment> deployment_from(const LoggedArgs& args) {
     const std::optional<std::int64_t> value = integer(interval->second);
     if (value && *value > 0) out.decode_log_interval = {*value, true};
   }
+  const auto count = [&](std::string_view key) {
+    const auto found = args.find(key);
+    return found == args.end() ? std::nullopt : integer(found->second);
+  };
+  out.nodes = {count("nnodes").value_or(1), count("node_rank").value_or(0)};
   undo_division(out);
   note_what_is_lost(args, out);
   return out;

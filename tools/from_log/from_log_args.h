@@ -1,4 +1,5 @@
-// The line server_args=ServerArgs(model_path='..', tp_size=4, ..) at the top of a log -> the deployment.
+// The line server_args=ServerArgs(model_path='..', tp_size=4, ..) at the top of a log -> the deployment. From v0.5.20
+// on it is server_args={'model_path': '..', ..}.
 //
 // SGLang prints its arguments after the start-up handlers (ServerArgs.__post_init__), so what stands there is resolved:
 // chunked_prefill_size is already divided by dp_size under DP attention, and is multiplied back here, because the model
@@ -16,8 +17,9 @@
 
 namespace a2asim {
 
-// The fields of the repr, name -> value as it is written; nested values stay text. Nothing when `line` has none.
-// Errors: bad_input when the parenthesis does not close.
+// The fields of the repr, name -> value as it is written; nested values stay text, and the entries of dictionaries
+// inside are there too ("cuda_graph_config.decode.max_bs"). Nothing when `line` has none. Errors: bad_input when it
+// does not close.
 using LoggedArgs = std::map<std::string, std::string, std::less<>>;
 Result<std::optional<LoggedArgs>> read_server_args(std::string_view line);
 
@@ -27,10 +29,17 @@ struct DecodeLogInterval {
   bool is_logged = false;        // it stands in the log
 };
 
+// The hosts of a server: each writes a log of its own ranks.
+struct Nodes {
+  std::int64_t count = 1;  // --nnodes
+  std::int64_t own = 0;    // --node-rank
+};
+
 struct LoggedDeployment {
   Parallel parallel;
   DecodeLogInterval decode_log_interval;
   std::optional<std::string> model_path;
+  Nodes nodes;
   std::vector<std::string> notes;
 };
 

@@ -8,6 +8,7 @@
 #include "tools/from_log/from_log.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
+#include "tools/program/output.h"
 #include "tools/program/shape_options.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
@@ -102,11 +103,7 @@ Result<void> write_out(const std::optional<std::string>& path, const std::string
     io.out << yaml;
     return {};
   }
-  std::ofstream file(*path, std::ios::binary | std::ios::trunc);
-  file << yaml;
-  file.close();
-  if (!file) return unusable(fmt::format("--out: cannot write '{}'; give a path that can be written", one_line(*path)));
-  return {};
+  return write_output("--out", *path, yaml);
 }
 
 void report(const FromLog& made, Io& io) {
@@ -131,6 +128,8 @@ Result<int> run_from_log(const Options& options, const CommandLine& line, Io& io
   if (!with) return tl::unexpected(with.error());
   const Result<LineRange> lines = read_lines(options.lines);
   if (!lines) return tl::unexpected(lines.error());
+  const auto inputs = given({options.file, options.launch, options.shape.model_config});
+  if (auto apart = check_outputs({{"--out", options.out}}, inputs); !apart) return tl::unexpected(apart.error());
   const Result<LogContents> log = read_file(*options.file, *lines, io);
   if (!log) return tl::unexpected(log.error());
   const Result<FromLog> made = scenario_from_log(*log, *with);

@@ -116,7 +116,9 @@ LogEntry read_batch(std::string_view prefix, std::string_view body, BatchLine li
     if (running > kMostTokens - line.count) return unusable("a count that is no number, or above 1048576");
     line.running_req = running;
   }
-  const std::string_view graph = field(body, "cuda graph:").value_or("");
+  const std::string_view accepted = field(body, "accept len:").value_or(field(body, "accept length:").value_or(""));
+  static_cast<void>(std::from_chars(accepted.data(), accepted.data() + accepted.size(), line.accept_len));
+  const std::string_view graph = field(body, " graph:").value_or("");
   if (graph.starts_with("True")) line.cuda_graph = true;
   if (graph.starts_with("False")) line.cuda_graph = false;
   return line;

@@ -30,7 +30,8 @@ struct BatchLine {
   std::optional<std::int64_t> iteration;
   std::int64_t count = 0;        // #running-req of a decode batch, #new-token of a prefill batch
   std::int64_t running_req = 0;  // of a prefill batch: requests that were decoding
-  std::optional<bool> cuda_graph;
+  std::optional<bool> cuda_graph;  // on other devices the label is theirs: "npu graph"
+  double accept_len = 0;  // of a decode batch that speculates: accepted tokens a request and pass; 0: not logged
 };
 
 // A line that reports a batch and cannot be used.

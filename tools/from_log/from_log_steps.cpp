@@ -39,6 +39,7 @@ class Builder {
     const LinePlacement placement =
         place_lines(batches, {deployment_.topology, options_.window_ms, options_.replica.value_or(0)});
     for (const auto& [number, reason] : placement.not_placed) leave_out(number, reason);
+    find_silent_nodes(placement);
     for (const LogStep& step : placement.steps) {
       add(step, batches);
       if (out_.scenario.steps.size() * (3 * ranks_ + 20) > kMaxScenarioFileBytes) return too_many_steps(out_);
@@ -90,6 +91,22 @@ class Builder {
     return batches;
   }
 
+  // The node whose log has the lines of a data-parallel rank: nodes take the tensor-parallel ranks in equal blocks.
+  std::size_t node_of(std::size_t rank) const {
+    const Topology& topology = deployment_.topology;
+    const std::int64_t nodes = std::clamp<std::int64_t>(out_.nodes.count, 1, topology.tp_size);
+    const auto first = static_cast<std::int64_t>(rank) * (topology.tp_size / topology.attn_dp_size);
+    return static_cast<std::size_t>(first * nodes / topology.tp_size);
+  }
+
+  // A rank of a node that has no line at all logs elsewhere: that is no sign of idleness.
+  void find_silent_nodes(const LinePlacement& placement) {
+    std::vector<bool> speaks(ranks_, out_.nodes.count <= 1);  // by node: there are at most as many as ranks
+    for (const LogStep& step : placement.steps)
+      for (const auto& [rank, index] : step.lines) speaks[node_of(rank)] = true;
+    for (std::size_t rank = 0; rank < ranks_; ++rank) logs_elsewhere_.push_back(!speaks[node_of(rank)]);
+  }
+
   ForwardMode decode_mode() const { return deployment_.speculates ? ForwardMode::target_verify : ForwardMode::decode; }
 
   // The batch of one line as a scenario says it. A chunk that is mixed with running requests holds one token of each.
@@ -106,6 +123,7 @@ class Builder {
     std::vector<std::size_t> numbers;
     std::vector<bool> has_line(ranks_, false);
     for (const auto& [rank, index] : logged.lines) {
+      if (batches[index].accept_len > most_accepted_.accept_len) most_accepted_ = batches[index];
       std::tie(modes[rank], tokens[rank]) = batch_of(batches[index]);
       has_line[rank] = true;
       numbers.push_back(batches[index].number);
@@ -120,6 +138,10 @@ class Builder {
     }
     for (const auto& [rank, index] : logged.lines)
       if (logged.kind == BatchLine::Kind::decode) last_decode_[rank] = batches[index].count;
+    if (std::ranges::any_of(missing, [&](std::size_t rank) { return logs_elsewhere_[rank]; })) {
+      for (const std::size_t number : numbers) leave_out(number, elsewhere());
+      return;
+    }
     incomplete_ += missing.empty() ? 0 : 1;
     if (!missing.empty() && options_.missing == MissingRank::drop) {
       ++dropped_;
@@ -133,6 +155,15 @@ class Builder {
     step.tokens = std::move(tokens);
     step.graph = graph_of(logged, batches);
     append(std::move(step), comment_of(logged, numbers, missing));
+  }
+
+  std::string elsewhere() const {
+    std::vector<std::size_t> silent;
+    for (std::size_t rank = 0; rank < ranks_; ++rank)
+      if (logs_elsewhere_[rank]) silent.push_back(rank);
+    return fmt::format(
+        "DP {} of its step log on another of the {} nodes: give the logs of all nodes, one behind the other",
+        cut(a2asim::ranges(silent), 40), out_.nodes.count);
   }
 
   // A rank without tokens has no work in any mode, so that one mode can stand for all.
@@ -196,6 +227,7 @@ class Builder {
                            "a rank in their order; set {} on the server to know it exactly",
                            options_.window_ms, engine_of(*deployment_.generation).log_numbering));
     note_interval();
+    note_acceptance();
     if (deployment_.speculates && decode_lines_ > 0) note_speculation();
     if (incomplete_ > 0) note_missing();
     if (!placement.ambiguous.empty()) {
@@ -233,6 +265,19 @@ class Builder {
                     interval.iterations, interval.is_logged ? "" : " (decode_log_interval's default)"));
   }
 
+  // More tokens than a pass can hold cannot be accepted.
+  void note_acceptance() {
+    const std::int64_t width = deployment_.speculates ? deployment_.speculative.num_draft_tokens : 1;
+    if (most_accepted_.accept_len <= static_cast<double>(width)) return;
+    note(fmt::format(
+        "CONTRADICTION: line {} logs accept len {}, and the deployment {}: token counts here are too small; "
+        "give the launch command with its --speculative options",
+        most_accepted_.number, most_accepted_.accept_len,
+        !deployment_.speculates      ? "does not speculate"
+        : deployment_.width_is_given ? fmt::format("verifies {} tokens a request", width)
+                                     : fmt::format("is assumed to verify {} tokens a request", width)));
+  }
+
   void note_speculation() {
     const std::int64_t width = deployment_.speculative.num_draft_tokens;
     note(
@@ -262,6 +307,8 @@ class Builder {
   std::vector<std::string> comments_;      // one a step of the scenario
   std::int64_t incomplete_ = 0, dropped_ = 0, mixed_ = 0, unequal_graphs_ = 0, prefill_graphs_ = 0;
   std::size_t decode_lines_ = 0;  // that were placed
+  std::vector<bool> logs_elsewhere_;  // by data-parallel rank
+  BatchLine most_accepted_;
 };
 
 }  // namespace

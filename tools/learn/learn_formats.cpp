@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kWidth = 100;
 
 std::string strong(std::string_view text, bool colour, std::string_view code = "1") {
-  return colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+  return painted(text, code, colour);
 }
 
 std::string indented(std::string_view paragraph, std::size_t indent) {

@@ -9,6 +9,7 @@
 #include "tools/plan/plan_formats.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
+#include "tools/program/output.h"
 #include "tools/program/shape_options.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
@@ -133,6 +134,8 @@ Result<int> run_plan(const Options& options, const CommandLine& line, Io& io) {
   if (line.after_dashes) return unusable("takes no launch command: give --ep; `a2asim check` takes a command");
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
+  if (auto apart = check_outputs({{"--report", options.report}}, given({options.shape.model_config})); !apart)
+    return tl::unexpected(apart.error());
   const Result<PlanInputs> inputs = read_inputs(options);
   if (!inputs) return tl::unexpected(inputs.error());
   const Result<Plan> plan = make_plan(*inputs);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,27 +91,64 @@ int spawn(const std::vector<std::string>& words, const Pipes& pipes, pid_t& pid)
   return error;
 }
 
+// Only system calls that a process made by fork() from one with threads may make.
+[[noreturn]] void guard_group(pid_t group, int pipe) {
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, nullptr);  // ctrl-C is for the others
+  ::setpgid(0, 0);                        // and so is a kill of their group
+  ::dup2(pipe, STDIN_FILENO);
+  constexpr unsigned kFirst = STDIN_FILENO + 1;
+  if (::syscall(SYS_close_range, kFirst, ~0U, 0U) != 0)  // an old kernel
+    for (int file = kFirst; file < 1024; ++file) ::close(file);
+  char byte = 0;
+  while (::read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
+  }
+  ::kill(-group, SIGKILL);
+  ::_exit(0);
+}
+
+void reap(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+}
+
 }  // namespace
 
 Result<ChildProcess> ChildProcess::start(const std::vector<std::string>& words) {
   Pipes pipes;
-  pid_t pid = -1;
+  ChildProcess made;
   int error = 0;
   if (::pipe2(pipes.to_child.data(), O_CLOEXEC) != 0 || ::pipe2(pipes.from_child.data(), O_CLOEXEC) != 0) error = errno;
-  if (error == 0) error = spawn(words, pipes, pid);
+  if (error == 0) error = spawn(words, pipes, made.pid_);
   close_if_open(pipes.to_child[0]);
   close_if_open(pipes.from_child[1]);
-  if (error != 0) {
-    close_if_open(pipes.to_child[1]);
-    close_if_open(pipes.from_child[0]);
-    return fail(ErrorKind::bad_input, std::strerror(error));
-  }
-  ::fcntl(pipes.to_child[1], F_SETFL, O_NONBLOCK);
-  return ChildProcess(pid, pipes.to_child[1], pipes.from_child[0]);
+  made.to_child_ = pipes.to_child[1];
+  made.from_child_ = pipes.from_child[0];
+  if (error != 0) made.pid_ = -1;
+  if (error == 0) error = made.start_guard();
+  if (error != 0) return fail(ErrorKind::bad_input, std::strerror(error));
+  ::fcntl(made.to_child_, F_SETFL, O_NONBLOCK);
+  return made;
+}
+
+// 0, or why there is none.
+int ChildProcess::start_guard() {
+  std::array<int, 2> pipe = {-1, -1};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return errno;
+  guard_ = ::fork();
+  if (guard_ == 0) guard_group(pid_, pipe[0]);
+  const int error = guard_ < 0 ? errno : 0;
+  close_if_open(pipe[0]);
+  to_guard_ = pipe[1];
+  return error;
 }
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
+      guard_(std::exchange(other.guard_, -1)),
+      to_guard_(std::exchange(other.to_guard_, -1)),
       to_child_(std::exchange(other.to_child_, -1)),
       from_child_(std::exchange(other.from_child_, -1)),
       received_(std::move(other.received_)) {}
@@ -150,10 +188,13 @@ Result<std::string> ChildProcess::receive(Deadline deadline) {
   while ((end = received_.find('\n')) == std::string::npos) {
     if (received_.size() > kMaxLineBytes)
       return fail(ErrorKind::runtime_error, "printed more than 1 MiB without a line end");
+    // What the child started may keep its output open: its own end is looked for, too.
+    const bool ended = has_ended();
     pollfd ready{from_child_, POLLIN, 0};
-    const int polled = ::poll(&ready, 1, left(deadline));
-    if (polled == 0) return fail(ErrorKind::runtime_error, "");
-    if (polled < 0) continue;  // a signal
+    const int polled = ::poll(&ready, 1, ended ? 0 : std::min(left(deadline), 20));
+    if (polled == 0 && ended) return fail(ErrorKind::runtime_error, describe_exit());
+    if (polled == 0 && left(deadline) == 0) return fail(ErrorKind::runtime_error, "");
+    if (polled <= 0) continue;  // a signal, or not yet
     const ssize_t size = ::read(from_child_, buffer.data(), buffer.size());
     if (size > 0) received_.append(buffer.data(), static_cast<std::size_t>(size));
     if (size == 0) return fail(ErrorKind::runtime_error, describe_exit());
@@ -163,37 +204,35 @@ Result<std::string> ChildProcess::receive(Deadline deadline) {
   return line;
 }
 
+// Whether it has, without reaping it: its number stays its own, and with it that of its group.
+bool ChildProcess::has_ended() const {
+  siginfo_t info{};
+  return pid_ > 0 && ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid_;
+}
+
 std::string ChildProcess::describe_exit() {
   close_if_open(to_child_);
-  int status = 0;
-  for (int tries = 0; tries < 100; ++tries) {
-    const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
-    if (ended == pid_) {
-      pid_ = -1;
-      if (WIFSIGNALED(status)) return fmt::format("was ended by signal {} before it answered", WTERMSIG(status));
-      return fmt::format("exited with code {} before it answered", WEXITSTATUS(status));
-    }
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  return "closed its input or output before it answered";
+  for (int tries = 0; tries < 100 && !has_ended(); ++tries) std::this_thread::sleep_for(milliseconds(5));
+  siginfo_t info{};
+  if (!has_ended() || ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+    return "closed its input or output before it answered";
+  return info.si_code == CLD_EXITED ? fmt::format("exited with code {} before it answered", info.si_status)
+                                    : fmt::format("was ended by signal {} before it answered", info.si_status);
 }
 
 void ChildProcess::stop(milliseconds patience) {
   close_if_open(to_child_);
   const Deadline deadline = Clock::now() + patience;
-  while (pid_ > 0) {
-    int status = 0;
-    const pid_t ended = ::waitpid(pid_, &status, WNOHANG);
-    if (ended == pid_ || (ended < 0 && errno != EINTR)) break;
-    if (Clock::now() >= deadline) {
-      ::kill(-pid_, SIGKILL);
-      while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-      }
-      break;
-    }
-    std::this_thread::sleep_for(milliseconds(1));
+  while (pid_ > 0 && !has_ended() && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(1));
+  if (pid_ > 0) ::kill(-pid_, SIGKILL);
+  if (guard_ > 0) {
+    ::kill(guard_, SIGKILL);
+    reap(guard_);
   }
-  pid_ = -1;
+  if (pid_ > 0) reap(pid_);  // last: until then nobody else can have the number of its group
+  pid_ = guard_ = -1;
+  close_if_open(to_guard_);
   close_if_open(from_child_);
 }
 

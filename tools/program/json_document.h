@@ -19,7 +19,10 @@ nlohmann::ordered_json witness_as_json(const std::optional<CheckWitness>& witnes
 // {id, about, severity, phase, message, consequence, why, witness, fix}
 nlohmann::ordered_json finding_as_json(const CheckFinding& finding);
 
-// Two blanks an indent, a newline at the end; bytes that are no UTF-8 are replaced.
+// Bytes that are no UTF-8 are replaced; what must not reach a terminal (model/base/one_line.h) is written as \u
+// escapes, so that a reader gets the same strings.
+std::string dumped(const nlohmann::ordered_json& document, int indent);
+// Two blanks an indent, a newline at the end.
 std::string print(const nlohmann::ordered_json& document);
 
 }  // namespace a2asim

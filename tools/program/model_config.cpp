@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "model/base/json_reader.h"
 #include "tools/program/text.h"
 
 namespace a2asim {
@@ -28,23 +27,6 @@ tl::unexpected<Error> unusable(const std::string& path, std::string_view what) {
   return fail(ErrorKind::bad_input, fmt::format("--model-config {}: {}", one_line(path), what));
 }
 
-std::string line_and_column(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, byte == 0 ? 0 : std::min(byte - 1, text.size()));
-  const std::size_t line_start = before.find_last_of('\n') + 1;  // npos + 1 is 0
-  return fmt::format("line {}, column {}", std::ranges::count(before, '\n') + 1, before.size() - line_start + 1);
-}
-
-// SAX with a depth limit: nlohmann's own parser recurses in its destructor, and a file of brackets is no config.
-bool too_deep(std::string_view text) {
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;
-    if (depth > 200) return true;
-  }
-  return false;
-}
-
 Result<void> read_fields(const json& object, const std::string& path, HfConfigFields& fields) {
   for (const auto& [key, member] : kFields) {
     const auto found = object.find(key);
@@ -59,30 +41,23 @@ Result<void> read_fields(const json& object, const std::string& path, HfConfigFi
 }  // namespace
 
 Result<ModelShape> shape_from_config_json(const std::string& text, const std::string& path) {
-  if (too_deep(text)) return unusable(path, "nested more than 200 deep; give the config.json of a Hugging Face model");
-  json document;
-  try {
-    document = json::parse(text);
-  } catch (const json::parse_error& error) {
-    return unusable(path, fmt::format("no JSON at {}; give the config.json of a Hugging Face model",
-                                      line_and_column(text, error.byte)));
-  } catch (const json::exception&) {  // a number outside double
-    return unusable(path, "a number in it is out of range; give the config.json of a Hugging Face model");
-  }
+  const Result<json> read = read_json(text);
+  if (!read) return unusable(path, read.error().message + "; give the config.json of a Hugging Face model");
+  const json& document = *read;
   if (!document.is_object()) return unusable(path, "no JSON object; give the config.json of a Hugging Face model");
   HfConfigFields fields;
   const auto nested = document.find("text_config");
   if (nested != document.end() && nested->is_object()) {
-    if (const Result<void> read = read_fields(*nested, path, fields); !read) return tl::unexpected(read.error());
+    if (const Result<void> own = read_fields(*nested, path, fields); !own) return tl::unexpected(own.error());
   }
-  if (const Result<void> read = read_fields(document, path, fields); !read) return tl::unexpected(read.error());
+  if (const Result<void> own = read_fields(document, path, fields); !own) return tl::unexpected(own.error());
   const Result<ModelShape> shape = shape_from_config(fields);
   if (!shape) return unusable(path, shape.error().message);
   return shape;
 }
 
 std::optional<std::string> quantization_from_config_json(const std::string& text) {
-  const json document = too_deep(text) ? json() : json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const json document = read_json(text).value_or(json());
   if (!document.is_object()) return std::nullopt;
   for (const json& object : {document, document.value("text_config", json())}) {
     if (!object.is_object()) continue;

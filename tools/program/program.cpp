@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
+#include <new>
 
 #include "model/base/nearest.h"
 #include "tools/program/caller.h"
 #include "tools/program/commands.h"
+#include "tools/program/output.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
 
@@ -128,7 +130,14 @@ std::string_view program_version() { return A2ASIM_VERSION; }
 
 int run_program(const std::vector<std::string>& args, Io& io) { return run_program(args, io, {}); }
 
-int run_program(const std::vector<std::string>& args, Io& io, const Caller& caller) {
+int run_program(const std::vector<std::string>& args, Io& raw, const Caller& caller) {
+  EscapingBuffer out_buffer(raw.out, raw.colour
+                                         ? std::vector<std::string_view>(std::begin(kColours), std::end(kColours))
+                                         : std::vector<std::string_view>());
+  EscapingBuffer err_buffer(
+      raw.err, raw.err_is_terminal ? std::vector<std::string_view>{"\r", "\x1b[K"} : std::vector<std::string_view>());
+  std::ostream out(&out_buffer), err(&err_buffer);
+  Io io{raw.in, out, err, raw.in_is_terminal, raw.colour, raw.err_is_terminal, raw.out_is_terminal};
   try {
     CommandLine line;
     line.caller = caller;
@@ -146,6 +155,8 @@ int run_program(const std::vector<std::string>& args, Io& io, const Caller& call
       command->set_version_flag("--version", std::string(program_version()))->group("");
     for (const char* name : kUnderOthers) program.get_subcommand(name)->group("");
     return parse_and_run(program, line, as_typed({args.begin(), end}), io);
+  } catch (const std::bad_alloc&) {
+    return say_unusable(io, "a2asim", "out of memory: give it more, or ask for less (fewer --threads, smaller inputs)");
   } catch (const std::exception& error) {
     return say_unusable(io, "a2asim",
                         fmt::format("internal error: {}; please report it with the command", error.what()));

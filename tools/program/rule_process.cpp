@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/base/digest.h"
+#include "model/base/json_reader.h"
 #include "model/launch/shell_expand.h"
 #include "model/launch/shell_syntax.h"
 #include "tools/program/child_process.h"
@@ -20,12 +21,13 @@ namespace a2asim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Answer = Result<std::int64_t>;  // R, or the assertion of the rule
+using Answer = RuleAnswer;
 using Ask = std::function<Result<Answer>(const RankView&)>;  // the outer error: what is wrong with the answer
 
 constexpr std::size_t kAskedTwice = 256;  // of the first views: all
 constexpr std::size_t kSample = 16;       // of the others: one in so many, by their content
 constexpr std::size_t kAskedAgainAtTheEnd = 64;
+constexpr JsonLimits kAnswerLimits{.bytes = std::size_t{1} << 20, .depth = 16, .keys = 64};
 constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();  // as in the kernels
 
 // All that view_as_json shows, as bytes: the key under which an answer is remembered.
@@ -54,13 +56,15 @@ std::string unusable_size() {
   return fmt::format("with a size that is no whole number within 0..{}", kMostTokens);
 }
 
-// A line of the program as its answer; the outer error says what is wrong with the line.
-Result<Answer> read_answer(const std::string& line, std::int64_t id) {
+}  // namespace
+
+Result<RuleAnswer> read_rule_answer(const std::string& line, std::int64_t id) {
   const auto wrong = [&line](std::string_view what) {
     return fail(ErrorKind::runtime_error, fmt::format("answered {}: '{}'", what, one_line(line, 120)));
   };
-  const Json answer = Json::parse(line, nullptr, false);
-  if (answer.is_discarded() || !answer.is_object()) return wrong("with a line that is no JSON object");
+  const Result<nlohmann::json> read = read_json(line, kAnswerLimits);
+  if (!read || !read->is_object()) return wrong("with a line that is no JSON object");
+  const nlohmann::json& answer = *read;
   const auto id_given = answer.find("id");
   if (id_given == answer.end() || !id_given->is_number_integer() || *id_given != id)
     return wrong(fmt::format("without the \"id\" {} of the question", id));
@@ -78,13 +82,15 @@ Result<Answer> read_answer(const std::string& line, std::int64_t id) {
   return Answer(r->get<std::int64_t>());
 }
 
+namespace {
+
 Ask asker(std::shared_ptr<ChildProcess> child, std::chrono::milliseconds patience) {
   return [child, patience, next = std::int64_t{0}](const RankView& view) mutable -> Result<Answer> {
     const std::int64_t id = next++;
     Json line = {{"id", id}};
     line.update(view_as_json(view));
     const Result<std::string> reply = child->ask(line.dump(), patience);
-    return reply ? read_answer(*reply, id) : tl::unexpected(reply.error());
+    return reply ? read_rule_answer(*reply, id) : tl::unexpected(reply.error());
   };
 }
 

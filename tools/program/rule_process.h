@@ -30,6 +30,11 @@ inline constexpr const char* kRuleCommandAbout =
 // What such a program is asked, without the id.
 nlohmann::ordered_json view_as_json(const RankView& view);
 
+// R, or the assertion of the rule.
+using RuleAnswer = Result<std::int64_t>;
+// A line of such a program as its answer to question `id`; the outer error says what is wrong with the line.
+Result<RuleAnswer> read_rule_answer(const std::string& line, std::int64_t id);
+
 class RuleProcess {
  public:
   // command: a program and its arguments; quotes and backslashes as in a shell, but no shell runs. patience: for one

@@ -4,6 +4,8 @@
 #include <kainjow/mustache.hpp>
 #include <stdexcept>
 
+#include "model/base/one_line.h"
+
 namespace a2asim {
 namespace {
 
@@ -36,13 +38,10 @@ std::string text_of(std::string_view name) {
 std::string html_text(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+  for (const char c : escaped(text, LineEnds::kept)) {
     const std::size_t special = std::string_view("&<>\"'").find(c);
     if (special != std::string_view::npos)
       out += (const char*[]){"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"}[special];
-    else if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7F)
-      out += "\xEF\xBF\xBD";
     else
       out += c;
   }

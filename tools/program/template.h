@@ -14,7 +14,7 @@
 
 namespace a2asim {
 
-// For element contents and for attributes in double quotes. Control characters are shown as U+FFFD.
+// For element contents and for attributes in double quotes. Escaped as on a terminal (model/base/one_line.h).
 std::string html_text(std::string_view text);
 
 // The same, with options and variables (--ep-size 8, NAME=1) as code that no line break cuts.

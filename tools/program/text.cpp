@@ -97,6 +97,10 @@ std::string ranges(const std::vector<std::size_t>& numbers) {
   return out;
 }
 
+std::string painted(std::string_view text, std::string_view colour, bool use) {
+  return use ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : std::string(text);
+}
+
 std::string counted(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

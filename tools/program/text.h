@@ -24,6 +24,11 @@ std::vector<std::string> table(const std::vector<std::vector<std::string>>& rows
 // "0", "0..3", "0, 4..15": ascending numbers.
 std::string ranges(const std::vector<std::size_t>& numbers);
 
+// Every sequence that painted() writes; all other control characters come from elsewhere, and are escaped.
+inline constexpr std::string_view kColours[] = {"\x1b[0m", "\x1b[1m", "\x1b[1;31m", "\x1b[1;32m", "\x1b[1;33m"};
+// colour: "1" (bold), "1;31", "1;32" or "1;33"; the text as it is where colours are not to be used.
+std::string painted(std::string_view text, std::string_view colour, bool use);
+
 // "2 notes", "1 note".
 std::string counted(std::size_t count, std::string_view noun);
 

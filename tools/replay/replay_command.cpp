@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/json_document.h"
+#include "tools/program/output.h"
 #include "tools/program/progress_line.h"
 #include "tools/program/rule_process.h"
 #include "tools/program/template.h"
@@ -108,13 +108,20 @@ Result<std::vector<ReplayForPage>> replay_files(const Options& options, ReplayOp
   return all;
 }
 
+// "2 with an error, or not as expected: a.yaml, b.yaml"
+std::string not_good(const std::vector<ReplayForPage>& all) {
+  constexpr std::size_t kMostNamed = 10;
+  std::string out;
+  std::size_t count = 0;
+  for (const ReplayForPage& one : all)
+    if (!is_good(one) && ++count <= kMostNamed) out += (out.empty() ? "" : ", ") + one.report.file;
+  if (count == 0) return "none with an error, or not as expected";
+  return fmt::format("{} with an error, or not as expected: {}{}", count, out,
+                     count > kMostNamed ? fmt::format(" and {} more", count - kMostNamed) : "");
+}
+
 Result<void> write_trace(const std::string& path, const ReplayReport& report) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << chrome_trace(report);
-  file.close();
-  if (!file)
-    return unusable(fmt::format("--trace: cannot write '{}'; give a path that can be written", one_line(path)));
-  return {};
+  return write_output("--trace", path, chrome_trace(report));
 }
 
 void print_all(const std::vector<ReplayForPage>& all, const Options& options, bool as_json, Io& io) {
@@ -128,6 +135,8 @@ void print_all(const std::vector<ReplayForPage>& all, const Options& options, bo
     if (i > 0) io.out << '\n';
     io.out << replay_as_text(all[i].report, all[i].expectation, {options.verbose, io.colour, options.digest});
   }
+  if (all.size() < 2) return;
+  io.out << fmt::format("\n{} scenarios: {}; {}\n", all.size(), verdict_counts(verdicts_of(all)), not_good(all));
 }
 
 Result<int> run_replay(const Options& options, const CommandLine& line, Io& io) {
@@ -136,6 +145,10 @@ Result<int> run_replay(const Options& options, const CommandLine& line, Io& io) 
   if (options.files.empty())
     return unusable("no scenario: name one or more files, such as sim/scenarios/collapse.yaml");
   if (options.trace && options.files.size() > 1) return unusable("--trace writes one scenario: name one file");
+  std::vector<std::string> inputs = given({}, options.rule_cmd);
+  inputs.insert(inputs.end(), options.files.begin(), options.files.end());
+  if (auto apart = check_outputs({{"--trace", options.trace}, {"--report", options.report}}, inputs); !apart)
+    return tl::unexpected(apart.error());
   Result<ReplayOptions> with = replay_options(options);
   if (!with) return tl::unexpected(with.error());
   const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd, line.caller);

@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,8 @@ struct RankGroup {
 std::vector<RankGroup> rank_groups(const ReplayedStep& step);
 // As lines of text, at most so many groups.
 std::vector<std::string> rank_table(const ReplayedStep& step, std::size_t most);
+// "3 agrees, 1 corrupt": of several files, the gravest first.
+std::string verdict_counts(std::span<const Verdict> verdicts);
 std::string_view verdict_in_words(const ReplayReport& report);
 bool is_output(const Finding& found);
 // "4 tokens can be wrong under some order of the slots, ..: rank 0: 1..3; rank 2: 0"; empty: none can.

@@ -123,7 +123,7 @@ Json step_as_json(const ReplayReport& report, const ReplayedStep& step) {
   const bool known = report.knows_traffic();
   return {{"step", step.outcome.step},
           {"phase", name(step.outcome.phase)},
-          {"verdict", name(step.outcome.verdict)},
+          {"verdict", name(step.verdict())},
           {"stopped", step.outcome.stopped},
           {"modes", std::move(modes)},
           {"tokens", std::move(tokens)},

@@ -23,10 +23,6 @@ std::string upper(std::string_view word) {
   return out;
 }
 
-std::string painted(std::string_view text, std::string_view colour, bool use) {
-  return use ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : std::string(text);
-}
-
 void add(Lines& lines, std::string_view text, std::size_t indent) {
   for (const std::string& line : wrap(text, kWidth - indent, 2)) lines.push_back(std::string(indent, ' ') + line);
 }
@@ -130,7 +126,7 @@ void add_findings(Lines& lines, const ReplayedStep& step, const ReplayTextStyle&
 // in_full: with its findings; otherwise they are only counted.
 void add_step(Lines& lines, const ReplayedStep& step, bool in_full, const ReplayTextStyle& style) {
   lines.push_back(fmt::format("step {}, {}: {}{}", step.outcome.step, name(step.outcome.phase),
-                              step.outcome.group.empty() ? "no work" : name(step.outcome.verdict),
+                              step.outcome.group.empty() && !step.is_bad() ? "no work" : name(step.verdict()),
                               step.outcome.stopped ? "; the run stops here" : ""));
   for (const std::string& line : rank_table(step, style.verbose ? step.ranks.size() : kMaxGroups))
     lines.push_back("  " + line);
@@ -235,11 +231,21 @@ const Finding* row_behind(const ReplayedStep& step, const Finding& output) {
   return behind;
 }
 
+std::string verdict_counts(std::span<const Verdict> verdicts) {
+  std::string out;
+  for (const Verdict verdict : {Verdict::rejected, Verdict::disagrees, Verdict::over_capacity, Verdict::corrupt,
+                                Verdict::agrees, Verdict::out_of_scope})
+    if (const auto count = std::ranges::count(verdicts, verdict); count > 0)
+      out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, name(verdict));
+  return out;
+}
+
 std::string_view verdict_in_words(const ReplayReport& report) {
   switch (report.verdict) {
     case Verdict::agrees:
-      return report.first_bad_step ? "sizes agree, and yet something is wrong"
-                                   : "all ranks use the same buffer size in every step, and it fits";
+      return "all ranks use the same buffer size in every step, and it fits";
+    case Verdict::corrupt:
+      return "sizes agree, and yet something is wrong";
     case Verdict::disagrees:
       if (std::ranges::any_of(report.steps,
                               [](const ReplayedStep& step) { return step.outcome.gather_disagreeing_rank >= 0; }))

@@ -93,7 +93,7 @@ void add_matrix(const GenerationExploration& generation, const std::vector<Shown
   std::map<std::string, std::string> classes_of;  // by the refusal
   for (const Phase phase : kExplorePhases) values["phases"].push_back(phase_title(phase));
   Json rows = Json::array(), refusals = Json::array();
-  for (std::size_t row = 0; row < kExploreClasses; ++row) {
+  for (const std::size_t row : classes_in_order()) {
     const ExploreClass& one = generation.classes[row];
     if (never_starts(one)) {
       std::string& classes = classes_of[one.refusal];

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
+#include "tools/program/json_document.h"
+#include "tools/program/output.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
 #include "tools/report/assets.h"
@@ -12,7 +12,7 @@ namespace a2asim {
 
 std::string json_for_script(const nlohmann::ordered_json& document) {
   std::string out;
-  for (const char c : document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) {
+  for (const char c : dumped(document, -1)) {
     if (c == '<')
       out += "\\u003c";
     else
@@ -44,13 +44,7 @@ nlohmann::ordered_json verdict_header(std::string_view kicker, Tone tone, std::s
 }
 
 Result<void> write_page(const std::string& path, const std::string& html) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << html;
-  file.close();
-  if (!file)
-    return fail(ErrorKind::bad_input,
-                fmt::format("--report: cannot write '{}'; give a path that can be written", one_line(path)));
-  return {};
+  return write_output("--report", path, html);
 }
 
 }  // namespace a2asim

@@ -19,9 +19,8 @@ constexpr std::size_t kGroups = 64;       // of ranks, in a step's table
 constexpr std::size_t kStepFindings = 8;  // that are not about rows
 
 std::string step_title(const ReplayedStep& step) {
-  const std::string_view verdict = step.outcome.group.empty() ? "no work" : name(step.outcome.verdict);
-  return fmt::format("step {}, {}: {}{}", step.outcome.step, phase_title(step.outcome.phase), verdict,
-                     step.is_bad() && step.outcome.verdict == Verdict::agrees ? ", and yet something is wrong" : "");
+  const std::string_view verdict = step.outcome.group.empty() && !step.is_bad() ? "no work" : name(step.verdict());
+  return fmt::format("step {}, {}: {}", step.outcome.step, phase_title(step.outcome.phase), verdict);
 }
 
 void add_rank_table(const ReplayedStep& step, Json& values) {
@@ -317,6 +316,12 @@ Json replay_article(const ReplayForPage& replay, const std::string& id, const Ar
   return out;
 }
 
+std::vector<Verdict> verdicts_of(std::span<const ReplayForPage> replays) {
+  std::vector<Verdict> all;
+  for (const ReplayForPage& one : replays) all.push_back(one.report.verdict);
+  return all;
+}
+
 std::string replay_page(std::span<const ReplayForPage> replays) {
   Json data = Json::object();
   Page page;
@@ -331,7 +336,8 @@ std::string replay_page(std::span<const ReplayForPage> replays) {
     const std::size_t told = count([](const ReplayForPage& one) { return one.expectation.has_value(); });
     const std::size_t met = count(as_expected);
     const std::string scenarios = counted(replays.size(), "scenario");
-    std::string words = fmt::format("Something is wrong in {} of them.", bad);
+    std::string words =
+        fmt::format("Something is wrong in {} of them ({}).", bad, verdict_counts(verdicts_of(replays)));
     if (told > 0) words += fmt::format(" {} of {} end as their files expect.", met, told);
     page.title = "a2asim replay: " + scenarios;
     page.header = verdict_header("a2asim replay", bad > 0 && met < replays.size() ? Tone::bad : Tone::good,

@@ -42,6 +42,7 @@ struct ArticleStyle {
 nlohmann::ordered_json replay_article(const ReplayForPage& replay, const std::string& id, const ArticleStyle& style,
                                       nlohmann::ordered_json& data);
 
+std::vector<Verdict> verdicts_of(std::span<const ReplayForPage> replays);
 std::string replay_page(std::span<const ReplayForPage> replays);
 
 }  // namespace a2asim

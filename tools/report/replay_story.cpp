@@ -344,7 +344,7 @@ const Finding* telling_row(const ReplayedStep& step, const std::function<bool(co
   const Finding* best = nullptr;
   int best_weight = -1;
   for (const Finding& found : step.findings) {
-    if (!found.row || found.row->token < 0 || found.severity != Severity::error) continue;
+    if (!is_of_request(step, found) || found.severity != Severity::error) continue;
     const RowEvidence& row = *found.row;
     const int weight = (is_drawn(found) ? 16 : 0) + (is_moved(row) ? 8 : 0) + (row.payload == 0 ? 4 : 0) +
                        (found.kind == FindingKind::misplaced ? 2 : 0) + (row.found_token >= 0 ? 1 : 0);

@@ -23,7 +23,8 @@ std::string phase_words(Phase phase);  // "eager decode"
 // "Rank 0 reads its slot [1, 0] for token 0 of rank 1 .. It finds nothing that anybody wrote."
 std::string row_words(const ReplayedStep& step, const Finding& found);
 
-// Of the rows that a step's readers found wrong, the one that shows most: drawn, moved, of hidden states, misplaced.
+// Of the rows that a step's readers found wrong, the one that shows most: drawn, moved, of hidden states, misplaced;
+// of a request's token, never padding.
 // nullptr: there is none.
 const Finding* telling_row(const ReplayedStep& step, const std::function<bool(const Finding&)>& is_drawn);
 

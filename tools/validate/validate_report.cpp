@@ -11,9 +11,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string coloured(CheckResult result, bool colour) {
-  constexpr std::array<const char*, kCheckResults> codes = {"32", "31", "33"};
+  constexpr std::array<const char*, kCheckResults> codes = {"1;32", "1;31", "1;33"};
   const std::string word(name(result));
-  return colour ? fmt::format("\x1b[{}m{}\x1b[0m", codes[static_cast<std::size_t>(result)], word) : word;
+  return painted(word, codes[static_cast<std::size_t>(result)], colour);
 }
 
 std::array<std::int64_t, kCheckResults> summary(std::span<const ScenarioValidation> all) {

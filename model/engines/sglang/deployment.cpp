@@ -40,7 +40,7 @@ void capture_graphs(const SglangPart& part, Deployment& out, Said& said) {
       if (!sized) {  // a cap assertion shows as R above the cap; anything else stops the start
         view.max_num_tokens = std::numeric_limits<std::int64_t>::max();
         Error error = sized.error();
-        sized = size(part, out.rule, view);
+        if (!out.rule) sized = size(part, out.rule, view);  // a user's own is asked with nothing made up
         if (!sized) {
           said.reject("graph capture", std::move(error), "see the assertion's own text");
           out.capture_bs.clear();

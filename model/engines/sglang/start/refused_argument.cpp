@@ -54,6 +54,8 @@ std::string_view typographic_dash(std::string_view word) {
 
 }  // namespace
 
+constexpr std::size_t kMostFix = 1000;  // bytes
+
 std::string fix_for_unrecognized(const Generation& generation, std::span<const std::string> words) {
   std::vector<std::string_view> names;
   for (const OptionSet::Option& known : option_set(generation.options).options()) names.push_back(known.string);
@@ -63,6 +65,7 @@ std::string fix_for_unrecognized(const Generation& generation, std::span<const s
     const std::string option = word.substr(0, word.find('='));
     const std::string_view dash = typographic_dash(option);
     if (is_value && dash.empty() && !option.starts_with('-')) continue;
+    if (fix.size() > kMostFix) return fix + "; ..";  // each word is compared with every option
     is_value = !dash.empty();
     const std::string meant = is_value ? "--" + option.substr(dash.size()) : std::string(nearest(option, names));
     fix += fix.empty() ? "" : "; ";

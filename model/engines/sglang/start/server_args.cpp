@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <type_traits>
 
-#include "model/launch/argparse.h"
+#include "model/base/json_reader.h"
 #include "model/base/nearest.h"
+#include "model/base/one_line.h"
+#include "model/launch/argparse.h"
 
 namespace a2asim {
 namespace {
@@ -92,18 +93,10 @@ bool verdict_needs(std::string_view dest) {
   return find_server_args_field(dest) != nullptr && std::ranges::find(kMayBeUnknown, dest) == std::end(kMayBeUnknown);
 }
 
-// Words of the command inside a message: one line, and not longer than a person reads.
-std::string one_line(std::string_view text) {
-  constexpr std::size_t kMostShown = 1000;
-  std::string line(text.substr(0, kMostShown));
-  while (text.size() > kMostShown && !line.empty() && (line.back() & 0x80) != 0) line.pop_back();  // whole characters
-  if (text.size() > kMostShown) line += "..";
-  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return line;
-}
+constexpr std::size_t kMostShown = 1000;  // bytes of a message that quotes the command
 
 Error explain(const ArgparseProblem& full, OptionList list) {
-  const ArgparseProblem problem{full.what, one_line(full.text), full.argument};
+  const ArgparseProblem problem{full.what, one_line(full.text, kMostShown), full.argument};
   if (is_unfilled(problem.argument))
     return {ErrorKind::bad_input,
             fmt::format("{}; the command does not set this shell variable: write its value, which the "
@@ -195,6 +188,8 @@ Note note_unknown(std::string_view word, OptionList list) {
   return {fmt::format("{} does not exist in SGLang of {}, only in {}: ignored", option, description(list), others)};
 }
 
+constexpr std::size_t kMostNoted = 20;
+
 // What argparse calls unrecognized: options nobody knows with their values, and stray words.
 void note_extras(const ParsedNamespace& parsed, OptionList list, ParsedArgs& result) {
   const auto given = [&](std::string_view dest) { return result.given.contains(dest); };
@@ -210,7 +205,8 @@ void note_extras(const ParsedNamespace& parsed, OptionList list, ParsedArgs& res
           {"--enable-ep-moe is an old spelling: read as expert parallelism over all of tp_size, "
            "without an all-to-all"});
     } else if (word.starts_with("-") && word != "--") {
-      if (noted.insert(word).second) result.notes.push_back(note_unknown(word, list));
+      // Each is compared with every option that there is: of very many the first say enough.
+      if (noted.size() < kMostNoted && noted.insert(word).second) result.notes.push_back(note_unknown(word, list));
       if (other_versions(word.substr(0, word.find('=')), list).empty()) result.unrecognized.push_back(word);
       after_unknown = true;
       continue;
@@ -266,12 +262,12 @@ void read_graph_aliases(const ParsedNamespace& parsed, ServerArgs& args) {
   if (!args.cuda_graph_backend_decode) args.cuda_graph_backend_decode = string("decode_cuda_graph_backend");
   if (!args.cuda_graph_backend_prefill) args.cuda_graph_backend_prefill = string("prefill_cuda_graph_backend");
   if (!args.cuda_graph_config) return;
-  const auto config = nlohmann::json::parse(*args.cuda_graph_config, nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object()) return;
-  read_phase(config.value("decode", nlohmann::json()), args.cuda_graph_backend_decode, args.cuda_graph_max_bs,
+  const Result<nlohmann::json> config = read_json(*args.cuda_graph_config);
+  if (!config || !config->is_object()) return;
+  read_phase(config->value("decode", nlohmann::json()), args.cuda_graph_backend_decode, args.cuda_graph_max_bs,
              args.cuda_graph_bs);
-  read_phase(config.value("prefill", nlohmann::json()), args.cuda_graph_backend_prefill, args.cuda_graph_max_bs_prefill,
-             args.cuda_graph_bs_prefill);
+  read_phase(config->value("prefill", nlohmann::json()), args.cuda_graph_backend_prefill,
+             args.cuda_graph_max_bs_prefill, args.cuda_graph_bs_prefill);
 }
 
 Result<ParsedArgs> finish_lenient(OptionList list, const ParsedNamespace& parsed, ParsedArgs result) {
