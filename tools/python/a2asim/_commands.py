@@ -144,8 +144,8 @@ def explore(rule: Optional[Rule] = None, *, version: Optional[str] = None, engin
     """Tries all small configurations and batches, with the version's rule or your own, smallest first.
 
     >>> found = explore(lambda view: max(view.rows, 1), version="pr30450", budget=40000)
-    >>> found.errors[0].id, found.errors[0].witness["tokens_per_dp_rank"]
-    ('geometry_disagreement', [2, 0])
+    >>> found.errors[0].id, len(set(found.errors[0].witness["tokens_per_dp_rank"])) > 1
+    ('geometry_disagreement', True)
     >>> replay(found.errors[0].scenario, rule=lambda view: max(view.rows, 1)).verdict
     'disagrees'
     """
