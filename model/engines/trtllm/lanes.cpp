@@ -42,6 +42,7 @@ MethodInputs method_inputs(const MappingInputs& in, const TrtllmPart& part, cons
   out.max_ranks = generation.kernel.max_ranks;
   out.deepep_by_default = generation.deepep_by_default;
   out.deepep_max_top_k = generation.deepep_max_top_k;
+  out.has_graphs = !graphs_are_off(part.given.args);
   out.env = env;
   return out;
 }

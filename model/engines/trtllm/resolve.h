@@ -18,6 +18,10 @@ struct Said {
 
 std::string fix_mapping(const MappingInputs& in);
 
+inline bool graphs_are_off(const Arguments& args) {
+  return args.is_null("cuda_graph_config") || (args.is_given("use_cuda_graph") && !args.flag("use_cuda_graph"));
+}
+
 // --- lanes.cpp
 // One setup a distinct environment. Errors: bad_input.
 Result<void> choose_lanes(const MappingInputs& in, TrtllmPart& part, Said& said);

@@ -48,7 +48,8 @@ constexpr Variable kVariables[] = {
      "chooses the one-sided or the two-sided lane"},
     {kWorkspaceMb, [](const TrtllmPart& part) { return part.setups.front().lane == Lane::one_sided; },
      "replaces the size of the workspace on the ranks that have it"},
-    {"TRTLLM_DEEP_EP_TOKEN_LIMIT", [](const TrtllmPart& part) { return !is_before(part, "w1"); },
+    {"TRTLLM_DEEP_EP_TOKEN_LIMIT",
+     [](const TrtllmPart& part) { return part.setups.front().lane == Lane::deepep_low_latency; },
      "is the most tokens of a rank that DeepEPLowLatency takes"},
     {"ENABLE_CONFIGURABLE_MOE", [](const TrtllmPart& part) { return part.generation().factory_by_variable; },
      "asks the communication factory for the method"},
@@ -205,8 +206,7 @@ Result<DecodeGraphs> graphs_of(TrtllmPart& part, Said& said) {
   const Arguments& args = part.given.args;
   DecodeGraphs out;
   part.graphs_pad = args.flag("cuda_graph_config.enable_padding");
-  const bool off =
-      args.is_null("cuda_graph_config") || (args.is_given("use_cuda_graph") && !args.flag("use_cuda_graph"));
+  const bool off = graphs_are_off(args);
   const Result<Sizes> given = args.numbers("cuda_graph_config.batch_sizes");
   if (!given) return tl::unexpected(given.error());
   const Result<std::int64_t> most = args.number("cuda_graph_config.max_batch_size", kDefaultGraphBatch, 1, 1 << 20);

@@ -41,7 +41,7 @@ void add_2025(Rack& rack) {
             {{"0.20.0", kByDate}, {"0.21.0rc0", kByDate}, {"0.21.0rc1", kByDate}}},
            {3439, 3504, 4792}, [](Generation& v) {
              v.mnnvl_on_arm_only = true;
-             v.cutlass_backend = wideep;  // the backend WIDEEP was split off it
+             v.cutlass_backend = v.wideep_backend = wideep_before_7514;  // WIDEEP was split off CUTLASS
              v.deepep_by_default = false;
              v.wideep_nvlink_cuts = false;
              v.kernel = {.max_top_k = 8, .max_payloads = 8, .max_ranks = 64, .aligns_payloads = false};
@@ -73,6 +73,7 @@ void add_2025(Rack& rack) {
            {7514, 6811, 7965, 8052}, [](Generation& v) {
              v.trtllm_backend = trtllmgen_2025_09;
              v.cutlass_backend = no_method;
+             v.wideep_backend = wideep;
              v.wideep_nvlink_cuts = true;
              v.buckets = BucketRule::powers_ceil;
            });

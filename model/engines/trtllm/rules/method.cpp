@@ -208,6 +208,17 @@ Outcome<Method> wideep(const MethodInputs& in) {
   });
 }
 
+// With graphs low latency, else DeepEP, whatever the number of ranks.
+Outcome<Method> wideep_before_7514(const MethodInputs& in) {
+  auto method = wideep(in);
+  if (!method || in.env.is_set(kForceMethod)) return method;
+  if (method->lane == Lane::deepep || method->lane == Lane::deepep_low_latency) {
+    method->lane = in.has_graphs ? Lane::deepep_low_latency : Lane::deepep;
+    method->why += in.has_graphs ? ", and CUDA graphs" : ", and no CUDA graphs";
+  }
+  return method;
+}
+
 Outcome<Method> trtllmgen_2025_09(const MethodInputs& in) {
   const bool sends = trtllmgen_2025_09_enables(in);
   return as_lane(sends ? "MNNVL" : "NotEnabled", in, sends ? "one NVLink domain, ep > top_k" : why_nothing(in, true));

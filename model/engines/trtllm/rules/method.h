@@ -45,6 +45,7 @@ struct MethodInputs {
   std::int64_t local_ranks = 8;    // on one node
   std::int64_t max_ranks = 128;    // kMaxRanks
   bool deepep_by_default = true;   // TRTLLM_CAN_USE_DEEP_EP, where it is not set
+  bool has_graphs = true;          // DeepEP without low latency could not be captured until #7514
   std::int64_t deepep_max_top_k = 16;  // of the low-latency kernels, where it is asked; 0: it is not
   Environment env;
 };
@@ -65,6 +66,7 @@ bool trtllmgen_2025_09_enables(const MethodInputs& in);
 
 // The same as lanes. What has no all-to-all gathers.
 Outcome<Method> wideep(const MethodInputs& in);
+Outcome<Method> wideep_before_7514(const MethodInputs& in);
 Outcome<Method> trtllmgen_2025_09(const MethodInputs& in);
 Outcome<Method> pr8728(const MethodInputs& in);
 Outcome<Method> pr9388(const MethodInputs& in);
