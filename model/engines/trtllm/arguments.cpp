@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
+#include "model/base/json_reader.h"
 #include "model/base/one_line.h"
 #include "model/base/words.h"
 
@@ -152,7 +152,7 @@ class Reader {
                                      : is_among(group, kKnownGroups) || is_among(name, kKnown);
     if (!known && strict_) unknown_ += (unknown_.empty() ? "" : " ") + one_line(name, 40);
     const bool is_map = value && value->starts_with('{');
-    const auto map = is_map ? nlohmann::json::parse(*value, nullptr, false) : nlohmann::json();
+    const auto map = is_map ? read_json(*value).value_or(nlohmann::json()) : nlohmann::json();
     if (map.is_object())
       flatten(map, name, out_);
     else
@@ -162,7 +162,7 @@ class Reader {
 
   // Dynamo's: a JSON object that is laid over everything else.
   Result<void> overrides(const std::string& text, const std::string& word) {
-    const auto value = nlohmann::json::parse(text, nullptr, false);
+    const auto value = read_json(text).value_or(nlohmann::json());
     if (!value.is_object())
       return fail(ErrorKind::bad_input, fmt::format("option {} needs a JSON object", one_line(word, 60)));
     flatten(value, "", out_);
@@ -209,7 +209,7 @@ Result<std::vector<std::int64_t>> Arguments::numbers(std::string_view name) cons
   std::vector<std::int64_t> out;
   const auto value = text(name);
   if (!value) return out;
-  const auto list = nlohmann::json::parse(*value, nullptr, false);
+  const auto list = read_json(*value).value_or(nlohmann::json());
   const bool is_list = list.is_array() && list.size() <= kMost &&
                        std::ranges::all_of(list, [](const auto& item) { return item.is_number_integer(); });
   if (!is_list)

@@ -35,7 +35,7 @@ std::vector<std::string> TrtllmPart::knowledge() const {
   return lines;
 }
 
-std::string TrtllmPart::fix_disagreement(bool) const {
+Advice TrtllmPart::fix_disagreement(bool) const {
   if (setups.size() > 1) return "give every rank the same environment: mpirun -x NAME, srun --export=ALL";
   if (low_latency_asks())
     return fmt::format("use a version with #6173 (2025-07-18); or set TRTLLM_DEEP_EP_TOKEN_LIMIT to {} or more",
@@ -46,9 +46,9 @@ std::string TrtllmPart::fix_disagreement(bool) const {
       moe_max_num_tokens);
 }
 
-std::string TrtllmPart::fix_every_forward() const { return "see the error's own text"; }
+Advice TrtllmPart::fix_every_forward() const { return "see the error's own text"; }
 
-std::string TrtllmPart::fix_waste(std::int64_t) const {
+Advice TrtllmPart::fix_waste(std::int64_t) const {
   return "R is the largest count of all ranks: attention_dp_config.enable_balance lets ranks prefill together";
 }
 

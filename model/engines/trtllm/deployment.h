@@ -67,9 +67,9 @@ struct TrtllmPart final : EnginePart, CheckedEngine {
 
   // --- check.cpp
   std::vector<std::string> knowledge() const override;
-  std::string fix_disagreement(bool any_replay) const override;
-  std::string fix_every_forward() const override;
-  std::string fix_waste(std::int64_t max_num_tokens) const override;
+  Advice fix_disagreement(bool any_replay) const override;
+  Advice fix_every_forward() const override;
+  Advice fix_waste(std::int64_t max_num_tokens) const override;
   CapVariable cap(const Deployment& deployment) const override;
   std::vector<Knob> knobs(const Deployment& deployment) const override;
   Result<std::unique_ptr<Deployment>> with(std::span<const MendSetting> settings) const override;

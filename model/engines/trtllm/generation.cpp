@@ -150,7 +150,7 @@ Result<VersionMatch> find_generation(std::string_view text) {
     if (const auto match = by_release(release)) return *match;
   return fail(ErrorKind::bad_input,
               fmt::format("'{}' is no version known here; use a change (16745, before16745), a date (2026-07-22), a "
-                          "release up to {} or a name (t9): 'a2asim generations' lists them",
+                          "release up to {} or a name (t9): 'a2asim versions' lists them",
                           one_line(text, 60), "1.3.0rc24"));
 }
 
