@@ -56,7 +56,7 @@ json replay(const GraphRules& rules, Fields& in) {
 
 json answer_graph_buckets(Fields& in, const json&) {
   const auto rules = by_variant<GraphRules>(in.get<std::string>("variant"), {{"jan2026", kGraphRulesPr14668},
-                                                                             {"june2026", kGraphRulesPr26643},
+                                                                             {"june2026", kGraphRulesPr27945},
                                                                              {"pr30450", kGraphRulesPr30450},
                                                                              {"main2026", kGraphRulesMain20260823}});
   const auto fn = in.get<std::string>("fn");

@@ -66,15 +66,15 @@ TEST_CASE("gather: DP attention with dp_size 1 raises before any other row") {
 TEST_CASE("gather: newest rows: an expanded elastic world, mori with its receive bound") {
   GatherInputs in = collapsing("deepep");
   in.elastic_expanded_world = true;
-  CHECK(*require_mlp_tp_gather(kGatherRulesMain20260823, in));
+  CHECK(*require_mlp_tp_gather(kGatherRulesPr35758, in));
   CHECK_FALSE(*require_mlp_tp_gather(kGatherRulesPr30450, in));
   in = collapsing("mori");
-  CHECK_FALSE(*require_mlp_tp_gather(kGatherRulesMain20260823, in));
+  CHECK_FALSE(*require_mlp_tp_gather(kGatherRulesPr35758, in));
   in.mori_recv_bound = true;
-  CHECK(*require_mlp_tp_gather(kGatherRulesMain20260823, in));
+  CHECK(*require_mlp_tp_gather(kGatherRulesPr35758, in));
   CHECK_FALSE(*require_mlp_tp_gather(kGatherRulesPr30450, in));
   in.moe_a2a_backend = "deepep";
-  CHECK_FALSE(*require_mlp_tp_gather(kGatherRulesMain20260823, in));
+  CHECK_FALSE(*require_mlp_tp_gather(kGatherRulesPr35758, in));
 }
 
 TEST_CASE("gather: attention gather in January asserts dense 1 or unset, later any dense size counts") {
@@ -117,7 +117,7 @@ TEST_CASE(
                            "--moe-a2a-backend none (is flashinfer)", "moe_dense_tp_size > tp_size / dp_size (1 > 1)"})
     CHECK_MESSAGE(why.find(part) != std::string::npos, std::string(part));
   CHECK(why.find("or flashinfer") == std::string::npos);  // a test of newer versions
-  const std::string newest = explain(kGatherRulesMain20260823, collapsing("mori"));
+  const std::string newest = explain(kGatherRulesPr35758, collapsing("mori"));
   for (const char* part : {"an expanded elastic world (is not)", "--moe-a2a-backend none (is mori), or flashinfer,",
                            "or mori with SGLANG_MORI_RECV_BOUND"})
     CHECK_MESSAGE(newest.find(part) != std::string::npos, std::string(part));

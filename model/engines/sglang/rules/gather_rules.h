@@ -24,7 +24,7 @@ struct GatherInputs {
   std::string_view moe_a2a_backend = "none";  // --moe-a2a-backend
   bool disable_attn_tp_gather = false;        // read from pr24850 on
   bool elastic_expanded_world = false;  // an elastic-EP backend is set and its world was expanded; main20260823 on
-  bool mori_recv_bound = false;         // SGLANG_MORI_RECV_BOUND; main20260823 on
+  bool mori_recv_bound = false;         // SGLANG_MORI_RECV_BOUND; pr35758 on
 };
 
 // The row of the predicate table that decided; the first match wins.
@@ -44,9 +44,9 @@ enum class GatherRow : std::uint8_t {
 Result<bool> value(GatherRow row, const GatherInputs& in);
 
 using AttnTpGatherRule = Result<bool> (*)(const GatherInputs&);
-// pr14668. Errors: assertion_error (kDenseTpSizeAssertion) unless moe_dense_tp_size is 1 or unset.
+// pr14668 .. pr25907. Errors: assertion_error (kDenseTpSizeAssertion) unless moe_dense_tp_size is 1 or unset.
 Result<bool> require_attn_tp_gather_pr14668(const GatherInputs& in);
-// pr24850 and later: no assertion, --disable-attn-tp-gather, and any moe_dense_tp_size counts, not only 1.
+// pr26643 and later: no assertion, --disable-attn-tp-gather, and any moe_dense_tp_size counts, not only 1.
 Result<bool> require_attn_tp_gather_pr27945(const GatherInputs& in);
 
 // SGLang's assertion has no text of its own; these are our words for it.
@@ -58,7 +58,10 @@ inline constexpr std::array kGatherTestsPr14668 = {  // pr14668 .. pr22394
 inline constexpr std::array kGatherTestsPr30450 = {  // flashinfer always gathers
     GatherRow::dense_not_set, GatherRow::no_dp_lm_head, GatherRow::backend_none, GatherRow::backend_flashinfer,
     GatherRow::dense_above_attention_tp};
-inline constexpr std::array kGatherTestsMain20260823 = {  // main20260823, pr35758: elastic world, mori
+inline constexpr std::array kGatherTestsMain20260823 = {  // an elastic world
+    GatherRow::elastic_expanded_world, GatherRow::dense_not_set,      GatherRow::no_dp_lm_head,
+    GatherRow::backend_none,           GatherRow::backend_flashinfer, GatherRow::dense_above_attention_tp};
+inline constexpr std::array kGatherTestsPr35758 = {  // .. and mori
     GatherRow::elastic_expanded_world,  GatherRow::dense_not_set,
     GatherRow::no_dp_lm_head,           GatherRow::backend_none,
     GatherRow::backend_flashinfer,      GatherRow::backend_mori_recv_bound,
@@ -71,9 +74,10 @@ struct GatherRules {
 };
 inline constexpr GatherRules kGatherRulesPr14668{kGatherTestsPr14668, require_attn_tp_gather_pr14668};
 inline constexpr GatherRules kGatherRulesPr27945{kGatherTestsPr14668,
-                                                 require_attn_tp_gather_pr27945};  // pr24850 .. pr22394
+                                                 require_attn_tp_gather_pr27945};  // pr26643 .. pr22394
 inline constexpr GatherRules kGatherRulesPr30450{kGatherTestsPr30450, require_attn_tp_gather_pr27945};
 inline constexpr GatherRules kGatherRulesMain20260823{kGatherTestsMain20260823, require_attn_tp_gather_pr27945};
+inline constexpr GatherRules kGatherRulesPr35758{kGatherTestsPr35758, require_attn_tp_gather_pr27945};
 
 GatherRow mlp_tp_gather_row(const GatherRules& rules, const GatherInputs& in);
 // Why, for a report: "--moe-dense-tp-size is not set"; where nothing gathers, every test with what it met instead.

@@ -96,10 +96,10 @@ struct ReplayDecision {
 
 // Allocate nothing.
 using ReplayRule = ReplayDecision (*)(const ReplayInputs& in);
-// pr14668: the bucket is the first >= max / width as a fraction, while can_run rounds down: 9 tokens at width 4 ask for
+// pr14668 .. pr26643: the bucket is the first >= max / width as a fraction, while can_run rounds down: 9 tokens at width 4 ask for
 // 3 requests' bucket but test 2.
 ReplayDecision replay_bucket_pr14668(const ReplayInputs& in);
-// pr24850 .. pr30450: both round down. NGRAM is not divided.
+// pr27945 .. pr30450: both round down. NGRAM is not divided.
 ReplayDecision replay_bucket_pr27945(const ReplayInputs& in);
 // main20260823 and later: request counts, whatever the algorithm.
 ReplayDecision replay_bucket_main20260823(const ReplayInputs& in);
@@ -124,8 +124,11 @@ inline constexpr GraphRules kGraphRulesPr14668{decode_capture_sizes_pr14668,   p
 inline constexpr GraphRules kGraphRulesPr24850{// pr24850 .. pr25907
                                                decode_capture_sizes_pr27945,   prefill_capture_sizes_pr27945,
                                                batch_sizes_to_capture_pr27945, capture_token_list_pr14668,
-                                               replay_bucket_pr27945,          replay_above_largest_pr27945};
-inline constexpr GraphRules kGraphRulesPr26643{// pr26643 .. pr22394
+                                               replay_bucket_pr14668,          replay_above_largest_pr14668};
+inline constexpr GraphRules kGraphRulesPr26643{decode_capture_sizes_pr27945,   prefill_capture_sizes_pr27945,
+                                               batch_sizes_to_capture_pr27945, capture_token_list_pr26643,
+                                               replay_bucket_pr14668,          replay_above_largest_pr14668};
+inline constexpr GraphRules kGraphRulesPr27945{// pr27945 .. pr22394
                                                decode_capture_sizes_pr27945,   prefill_capture_sizes_pr27945,
                                                batch_sizes_to_capture_pr27945, capture_token_list_pr26643,
                                                replay_bucket_pr27945,          replay_above_largest_pr27945};

@@ -88,13 +88,14 @@ struct MlpSyncRules {
   bool skips_with_one_dp_rank;          // dp_size 1 exchanges nothing either, but keeps its list
 };
 
-// pr24850 .. pr30450: votes for a prefill graph when it extends and graphs are on.
+// pr27945 .. pr30450: votes for a prefill graph when it extends and graphs are on.
 bool prefill_graph_vote_pr27945(const MlpSyncInputs& in, const std::optional<LocalBatch>& batch);
 // main20260823 and later: no batch and IDLE consent (also when the backend is not breakable); EXTEND and MIXED consent
 // with a breakable backend.
 bool prefill_graph_vote_main20260823(const MlpSyncInputs& in, const std::optional<LocalBatch>& batch);
 
 inline constexpr MlpSyncRules kMlpSyncPr14668{nullptr, true, true, false};
+inline constexpr MlpSyncRules kMlpSyncPr26643{nullptr, false, false, false};
 inline constexpr MlpSyncRules kMlpSyncPr27945{prefill_graph_vote_pr27945, false, false, false};
 inline constexpr MlpSyncRules kMlpSyncMain20260823{prefill_graph_vote_main20260823, false, false, true};
 

@@ -19,8 +19,6 @@ Generation pr24850(const Generation& before) {
   v.start.mori_message =
       "SGLANG_MORI_NUM_MAX_DISPATCH_TOKENS_PER_RANK (default 4096) must be larger or equal to chunked_prefill_size";
   v.world_info = compute_dp_attention_world_info_pr27945;
-  v.gather = kGatherRulesPr27945;
-  v.sync = kMlpSyncPr27945;
   v.padding = kDpPaddingPr24850;
   v.graphs = kGraphRulesPr24850;
   v.capacity.flashinfer = FlashInferVersion::v0_6_8_post1;

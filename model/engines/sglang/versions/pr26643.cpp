@@ -16,6 +16,8 @@ Generation pr26643(const Generation& before) {
   v.cap_default = "max(chunked_prefill_size per DP rank, 4096)";
   v.padding = kDpPaddingPr26643;
   v.graphs = kGraphRulesPr26643;
+  v.gather = kGatherRulesPr27945;
+  v.sync = kMlpSyncPr26643;
   v.start.cutedsl_budget = CutedslBudget::largest_forward;
   v.autotuned_runners = "flashinfer_cutedsl";
   return v;

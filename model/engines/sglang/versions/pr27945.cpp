@@ -14,6 +14,8 @@ Generation pr27945(const Generation& before) {
        .releases = {{"v0.5.14"}}});
   v.sizing = sizing_pr27945;
   v.padding = kDpPaddingPr27945;
+  v.sync = kMlpSyncPr27945;
+  v.graphs = kGraphRulesPr27945;
   v.capacity.flashinfer = FlashInferVersion::v0_6_12;
   v.requests = {};
   v.autotuned_runners = "flashinfer_cutedsl flashinfer_cutlass flashinfer_trtllm_routed";

@@ -15,7 +15,6 @@ Generation pr29461(const Generation& before) {
   v.options = {"pr29461"};
   v.sizing = sizing_pr29461;
   v.only_graphs_disagree = true;
-  v.start.ep_size_comes_first = true;
   v.start.mori_message =
       "SGLANG_MORI_NUM_MAX_DISPATCH_TOKENS_PER_RANK (default 4096) must be >= the per-rank MoRI dispatch tokens "
       "(chunked_prefill_size by default)";

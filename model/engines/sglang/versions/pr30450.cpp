@@ -13,6 +13,7 @@ Generation pr30450(const Generation& before) {
                .releases = {{"v0.5.16"}, {"v0.5.17"}, {"v0.5.18"}}});
   v.options = {"pr30450"};
   v.gather = kGatherRulesPr30450;
+  v.start.ep_size_comes_first = true;
   v.always_gathers = true;
   v.graphs = kGraphRulesPr30450;
   v.sizing = sizing_pr30450;

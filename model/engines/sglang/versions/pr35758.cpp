@@ -23,6 +23,7 @@ Generation pr35758(const Generation& before) {
       "flashinfer_cutlass flashinfer_cutedsl flashinfer_trtllm flashinfer_trtllm_routed deep_gemm";
   v.start.has_deepep_v2 = true;
   v.sizing = sizing_pr35758;
+  v.gather = kGatherRulesPr35758;
   v.extend_leaves_alltoall = true;
   v.capacity.sized_for_larger_type = true;
   v.sanitize = SanitizeRule::minus_one_if_native;
