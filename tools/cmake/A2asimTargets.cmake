@@ -105,7 +105,8 @@ set(A2ASIM_ALONE
   tools/learn/geometry_lesson.cpp tools/learn/graphs_lesson.cpp tools/learn/knowledge_lesson.cpp
   tools/learn/lessons.cpp tools/learn/own_rule_lesson.cpp tools/learn/release_lesson.cpp
   tools/learn/scatter_lesson.cpp tools/learn/static_cap_lesson.cpp tools/plan/plan_text.cpp
-  tools/program/man_command.cpp tools/program/shape_options.cpp)
+  tools/program/man_command.cpp tools/program/settings.cpp tools/program/shape_options.cpp
+  tools/report/replay_story.cpp)
 function(a2asim_unite target)
   if(NOT A2ASIM_UNITY)
     return()
