@@ -72,7 +72,7 @@ void check_flashinfer(const Deployment& deployment, CheckReport& report) {
   add_rejections(deployment, search, report);
   if (!has(report, FindingKind::rejected)) {
     add_geometry_findings(deployment, search, report);
-    if (search.unused_rows) report.findings.push_back(explain_unsanitized_padding(*search.unused_rows));
+    if (search.unused_rows) report.findings.push_back(explain_unsanitized_padding(deployment, *search.unused_rows));
     checked_engine(deployment).add_start_findings(deployment, report);
     add_waste(deployment, search, report);
     checked_engine(deployment).add_open_limits(deployment, report);
@@ -123,6 +123,13 @@ bool has(const CheckReport& report, FindingKind kind, Severity least) {
 
 bool CheckReport::has_error() const {
   return std::ranges::any_of(findings, [](const CheckFinding& found) { return found.severity == Severity::error; });
+}
+
+void check_agreement(const Deployment& deployment, CheckReport& report) {
+  const SearchResult search = search_batches(deployment);
+  for (const Phase phase : kForwardPhases)
+    if (const auto& batch = search.at(phase).disagrees)
+      report.findings.push_back(explain_disagreement(deployment, *batch));
 }
 
 CheckReport judge_deployment(const Deployment& deployment) {

@@ -23,7 +23,7 @@ struct CheckWitness {
   std::vector<std::int64_t> tokens_per_dp_rank;  // requests in decode and verify, tokens in prefill
   std::vector<std::string> modes;                // SGLang's names; "IDLE" for a rank without work
   std::vector<std::optional<std::int64_t>> runtime_max_tokens_per_rank;  // nothing: the rank raised instead
-  std::vector<std::string> paths;                // "eager", "graph"
+  std::vector<std::string> paths;                                        // "eager", "graph"
 };
 
 // Row slots of one rank: experts run over `computed`, and `needed` would do.
@@ -57,11 +57,11 @@ struct CheckReport {
   const Version* generation = nullptr;
   std::string backend;  // --moe-a2a-backend as resolved
   Topology topology;
-  std::optional<Capacity> capacity;    // FlashInfer only; nothing when rejected before it was known
+  std::optional<Capacity> capacity;        // FlashInfer only; nothing when rejected before it was known
   std::optional<std::int64_t> static_cap;  // of a backend whose sizes are constants, in tokens a rank
-  std::string capacity_source;         // where max_num_tokens comes from, in words
-  bool workspace_known = false;        // without the model's shape, capacity holds max_num_tokens only
-  std::vector<CheckFinding> findings;  // errors first, then warnings, then notes
+  std::string capacity_source;             // where max_num_tokens comes from, in words
+  bool workspace_known = false;            // without the model's shape, capacity holds max_num_tokens only
+  std::vector<CheckFinding> findings;      // errors first, then warnings, then notes
   bool has_error() const;
 };
 
@@ -70,7 +70,12 @@ bool has(const CheckReport& report, FindingKind kind, Severity least = Severity:
 
 CheckReport check_deployment(const Deployment& deployment);
 
-// The same, but above the cap only the variable is named and nothing is tried: for who wants the verdict of many.
+// Adds the batches on which ranks come to different sizes, or some raise while others go on: for engines whose
+// all-to-all is no fixed geometry, and who judge the rest themselves.
+void check_agreement(const Deployment& deployment, CheckReport& report);
+
+// The same as check_deployment, but above the cap only the variable is named and nothing is tried: for who wants the
+// verdict of many.
 CheckReport judge_deployment(const Deployment& deployment);
 
 }  // namespace a2asim

@@ -55,6 +55,8 @@ class CheckedEngine {
   virtual Advice fix_disagreement(bool any_replay) const = 0;
   virtual Advice fix_every_forward() const = 0;
   virtual Advice fix_waste(std::int64_t max_num_tokens) const = 0;
+  // Experts run over rows that no token fills, and nothing marks them.
+  virtual std::string fix_unused_rows() const { return "use a version or kernel whose experts skip rows of no token"; }
 
   // --- what mends try
   virtual CapVariable cap(const Deployment& deployment) const = 0;
@@ -63,6 +65,8 @@ class CheckedEngine {
   virtual Result<std::unique_ptr<Deployment>> with(std::span<const MendSetting> settings) const = 0;
 
   // --- findings that no search of batches makes
+  // Of two nodes that are to be one deployment: what they say differently, and what that does.
+  virtual void add_differences(const Deployment& /*own*/, const Deployment& /*other*/, CheckReport&) const {}
   virtual void add_start_findings(const Deployment& deployment, CheckReport& report) const = 0;
   virtual void add_open_limits(const Deployment& deployment, CheckReport& report) const = 0;
   // A geometry that is a constant, of the target and of the model that drafts. True: there is one.

@@ -6,6 +6,7 @@
 
 #include "model/alltoall/workspace.h"
 #include "model/check/check_explain.h"
+#include "model/check/checked_engine.h"
 #include "model/check/finding_info.h"
 
 namespace a2asim {
@@ -68,7 +69,7 @@ std::optional<UnusedRows> UnusedRowsSearch::smallest_pair() const {
   return std::nullopt;
 }
 
-CheckFinding explain_unsanitized_padding(const UnusedRows& pair) {
+CheckFinding explain_unsanitized_padding(const Deployment& deployment, const UnusedRows& pair) {
   const FindingInfo& info = finding_info(FindingKind::unsanitized_padding);
   CheckFinding finding;
   finding.kind = info.kind;
@@ -82,7 +83,7 @@ CheckFinding explain_unsanitized_padding(const UnusedRows& pair) {
       "experts run over all ep_size * R receive rows; a token fills a row only of the ranks it is routed to",
       "with another R the regions lie elsewhere: an unfilled row's ids are hidden states, weights or outputs "
       "of the step before"};
-  finding.fix = info.fix;
+  finding.fix = checked_engine(deployment).fix_unused_rows();
   finding.witness = to_witness(pair.now);
   finding.before = to_witness(pair.before);
   return finding;

@@ -3,7 +3,7 @@
 //
 //   UnusedRowsSearch unused(deployment);
 //   unused.add(decisions, batch);               // every batch that runs, in any order
-//   if (auto pair = unused.smallest_pair()) report.findings.push_back(explain_unsanitized_padding(*pair));
+//   if (auto pair = unused.smallest_pair()) report.findings.push_back(explain_unsanitized_padding(deployment, *pair));
 //
 // It is an error whatever the limits: a step of two rows and one of a single row are within reach of every server.
 #pragma once
@@ -46,6 +46,6 @@ class UnusedRowsSearch {
   std::map<std::int64_t, OfOneSize> by_r_;
 };
 
-CheckFinding explain_unsanitized_padding(const UnusedRows& pair);
+CheckFinding explain_unsanitized_padding(const Deployment& deployment, const UnusedRows& pair);
 
 }  // namespace a2asim

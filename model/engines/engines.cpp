@@ -7,12 +7,13 @@
 #include "model/base/check_invariant.h"
 #include "model/engines/sglang/engine.h"
 #include "model/engines/trtllm/engine.h"
+#include "model/engines/vllm/engine.h"
 #include "model/step/engine.h"
 
 namespace a2asim {
 
 std::span<const Engine* const> engines() {
-  static constexpr std::array all = {&kSglang, &kTrtllm};
+  static constexpr std::array all = {&kSglang, &kTrtllm, &kVllm};
   return all;
 }
 

@@ -25,7 +25,7 @@ nlohmann::json as_json(const YAML::Node& value, int depth) {
   if (value.IsScalar()) {
     const auto number = read_json(value.Scalar()).value_or(nlohmann::json());
     const bool is_quoted = value.Tag() == "!";
-    return number.is_number() && !is_quoted ? number : nlohmann::json(value.Scalar());
+    return (number.is_number() || number.is_boolean()) && !is_quoted ? number : nlohmann::json(value.Scalar());
   }
   auto out = value.IsMap() ? nlohmann::json::object() : nlohmann::json::array();
   for (const auto& item : value)
@@ -52,7 +52,8 @@ void add_nested(const YAML::Node& options, const std::string& prefix, int depth,
 
 }  // namespace
 
-// A map of options as words: true is the bare flag, false and null are left out, a list gives several values.
+// A map of options as words: true is the bare flag, false and null are left out, a list gives several values, a map is
+// JSON.
 std::vector<std::string> words_of_options(const YAML::Node& options) {
   std::vector<std::string> words;
   for (const auto& option : options) {
@@ -63,6 +64,7 @@ std::vector<std::string> words_of_options(const YAML::Node& options) {
     std::ranges::replace(flag, '_', '-');
     words.push_back("--" + flag);
     if (value.IsScalar() && value.Scalar() != "true") words.push_back(value.Scalar());
+    if (value.IsMap()) words.push_back(as_json(value, 0).dump());
     if (value.IsSequence())
       for (const YAML::Node& item : value)
         if (item.IsScalar()) words.push_back(item.Scalar());

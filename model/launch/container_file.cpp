@@ -6,6 +6,7 @@
 
 #include "model/launch/config_words.h"
 #include "model/launch/file_kinds.h"
+#include "model/launch/front_end.h"
 #include "model/launch/launch_file.h"
 #include "model/launch/launch_text.h"
 #include "model/launch/shell_expand.h"
@@ -191,6 +192,7 @@ class Containers {
       if (piece.line == 0) piece.line = static_cast<std::size_t>(container[key].Mark().line) + 1;
     }
     if (words.empty() || bytes_ > kMostBytes) return;
+    if (front_end_of_image(piece.image) != nullptr) words.insert(0, ' ' + as_word(piece.image));
     piece.text = files() + text_of(settings) + filled(words, settings, given_) + '\n';
     bytes_ += piece.text.size();
     pieces_.push_back(std::move(piece));

@@ -32,6 +32,7 @@ const FrontEnd* find_front_end_if(Visit visit) {
 
 bool names_a_server(std::string_view text) {
   return find_front_end_if([&](const FrontEnd& known) {
+           if (known.program.empty() && known.module.empty()) return false;
            const std::string words = known.program.empty()
                                          ? std::string(known.module)
                                          : std::string(known.program) + " " + std::string(known.subcommand);
@@ -71,6 +72,14 @@ std::string_view verb_of(std::span<const ShellValue> words) {
 
 std::string_view basename_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+const FrontEnd* front_end_of_image(std::string_view word) {
+  const std::string_view name = word.substr(0, word.find_first_of(":@", word.rfind('/') + 1));
+  return find_front_end_if([&](const FrontEnd& known) {
+    if (known.image.empty() || !name.ends_with(known.image)) return false;
+    return name.size() == known.image.size() || name[name.size() - known.image.size() - 1] == '/';
+  });
+}
+
 std::optional<FoundServer> find_front_end(std::span<const ShellValue> words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].is_open || !assigned_name(words[i].text).empty()) continue;
@@ -79,7 +88,12 @@ std::optional<FoundServer> find_front_end(std::span<const ShellValue> words) {
         [&](const FrontEnd& known) { return (size = words_of_front_end(known, words.subspan(i))) > 0; });
     if (front_end != nullptr) return FoundServer{front_end, i, i + size};
   }
-  return std::nullopt;
+  // An image's own command, where nothing else is run in it.
+  const auto image = std::ranges::find_if(
+      words, [](const ShellValue& word) { return !word.is_open && front_end_of_image(word.text) != nullptr; });
+  if (image == words.end() || find_nested_text(words)) return std::nullopt;
+  const auto at = static_cast<std::size_t>(image - words.begin());
+  return FoundServer{front_end_of_image(image->text), at, at + 1};
 }
 
 bool starts_nothing(std::span<const ShellValue> words) {

@@ -21,6 +21,9 @@ struct FoundServer {
 };
 std::optional<FoundServer> find_front_end(std::span<const ShellValue> words);
 
+// "vllm/vllm-openai:v0.12.0" and the like: whose server the image starts; nullptr: it is none that is known.
+const FrontEnd* front_end_of_image(std::string_view word);
+
 // Commands that start nothing, whatever they are given: echo, pkill, grep, ..
 bool starts_nothing(std::span<const ShellValue> words);
 

@@ -28,6 +28,7 @@ struct FrontEnd {
   bool is_server = true;                 // false: its own parser takes more options than the server's
   std::string_view model_option = {};    // a first argument without a flag means this one
   std::string_view dropped_option = {};  // of `program` itself, with its value
+  std::string_view image = {};           // whose own command it is: "vllm/vllm-openai"
 };
 
 // What launch reading asks of an engine.

@@ -13,16 +13,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
 
-// Servers of engines whose rules are not known here.
-struct OtherEngine {
-  std::string_view words, name;
-};
-constexpr OtherEngine kOtherEngines[] = {
-    {"vllm serve", "vLLM"},
-    {"vllm.entrypoints", "vLLM"},
-    {"dynamo.vllm", "vLLM"},
-};
-
 bool is_control(unsigned char byte) {
   return (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7f;
 }
@@ -58,10 +48,6 @@ Error no_server(std::string_view text) {
                                               launch_syntaxes().front()->front_ends.front().command,
                                               launch_syntaxes().front()->example_arguments)};
   const std::string shown = shell_quote(headline(text.substr(begin)));
-  for (const OtherEngine& other : kOtherEngines)
-    if (text.find(other.words) != std::string_view::npos)
-      return {ErrorKind::bad_input,
-              fmt::format("{} starts a server of {}, whose rules are not known here", shown, other.name)};
   std::string known;
   for (const LaunchSyntax* syntax : launch_syntaxes())
     for (const FrontEnd& front_end : syntax->front_ends)

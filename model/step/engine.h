@@ -19,6 +19,7 @@
 #include "model/base/result.h"
 #include "model/launch/launch_command.h"
 #include "model/step/deployment.h"
+#include "model/step/parallel.h"
 
 namespace a2asim {
 
@@ -102,7 +103,7 @@ struct Engine {
   std::string (*fix_for_refused)(const Version& version, std::span<const std::string> argv);
   std::string_view (*alltoall_runner)(const Version& version);    // a MoE runner that its FlashInfer all-to-all takes
   const FlashInferLimits& (*flashinfer)(const Version& version);  // the library that it pins
-  std::string_view cap_variable;                                  // sets the cap of the FlashInfer all-to-all
+  std::string_view cap_variable;  // sets the cap of the FlashInfer all-to-all; empty: none
   std::string (*plan_command)(const Version& version, const PlannedServer& server);
   bool (*dispatches)(const Version& version, DispatchType type);  // whether its servers can send rows of this type
   std::span<const ExploreSetting> explore_settings = {};        // empty: exploring walks the fields of a layout
@@ -115,6 +116,8 @@ struct Engine {
   std::vector<std::string> (*spellings)(const Version& version, std::string_view option) = nullptr;
   // Options that the version knows, in the order in which it lists them, and their defaults as JSON.
   std::vector<std::pair<std::string, std::string>> (*options)(const Version& version) = nullptr;
+  // The arguments of a layout; nullptr: the layout's own flags.
+  std::vector<std::string> (*launch_words)(const Parallel& layout, const Version& version) = nullptr;
 };
 
 // --- the list, kept in model/engines/engines.cpp; the first is the one that is meant where nothing names one

@@ -12,10 +12,13 @@ namespace {
 // The values of the repositories' config.json at huggingface.co: num_experts, n_routed_experts or num_local_experts;
 // num_experts_per_tok; hidden_size. Nemotron-3-Super projects to moe_latent_size = 1024 inside its experts; hidden_size
 // is the width outside.
-constexpr std::array<ModelPreset, 11> kPresets{{
+constexpr std::array<ModelPreset, 14> kPresets{{
     {"DeepSeek-R1", "deepseek-ai/DeepSeek-R1 config.json", {256, 8, 7168}, "deepseek-r1"},
+    {"DeepSeek-V2-Lite", "deepseek-ai/DeepSeek-V2-Lite config.json", {64, 6, 2048}, "deepseek-v2-lite"},
     {"DeepSeek-V3", "deepseek-ai/DeepSeek-V3 config.json", {256, 8, 7168}, "deepseek-v3"},
+    {"DeepSeek-V4-Flash", "deepseek-ai/DeepSeek-V4-Flash config.json", {256, 6, 4096}, "deepseek-v4-flash"},
     {"DeepSeek-V4-Pro", "deepseek-ai/DeepSeek-V4-Pro config.json", {384, 6, 7168}, "deepseek-v4-pro"},
+    {"GLM-5", "zai-org/GLM-5 config.json", {256, 8, 6144}, "glm-5"},
     {"GPT-OSS-120B", "openai/gpt-oss-120b config.json", {128, 4, 2880}, "gpt-oss-120b"},
     {"Kimi-K2", "moonshotai/Kimi-K2-Instruct config.json", {384, 8, 7168}, "kimi-k2"},
     {"Mixtral-8x7B", "mistralai/Mixtral-8x7B-v0.1 config.json", {8, 2, 4096}, "mixtral-8x7b"},

@@ -13,6 +13,7 @@ namespace a2asim {
 // Sizes of one pipeline stage. An engine makes it and has checked what the helpers below divide by.
 struct Topology {
   std::int64_t tp_size = 1;  // the whole attention and MoE world
+  std::int64_t flag_tp_size = 0;  // what the engine calls tensor parallelism, where that is less; 0: tp_size
   std::int64_t dp_size = 1;  // as given on the command line
   std::int64_t ep_size = 1;
   std::int64_t moe_dp_size = 1;
@@ -22,6 +23,8 @@ struct Topology {
   std::optional<std::int64_t> moe_dense_tp_size = std::nullopt;  // unset: dense layers are split over all of tp_size
   bool enable_dp_attention = false;
   bool operator==(const Topology&) const = default;
+
+  std::int64_t named_tp_size() const { return flag_tp_size > 0 ? flag_tp_size : tp_size; }
 
   std::int64_t attn_tp_rank(std::int64_t tp_rank) const { return tp_rank % attn_tp_size; }
   std::int64_t attn_cp_rank(std::int64_t tp_rank) const { return tp_rank / attn_tp_size % attn_cp_size; }

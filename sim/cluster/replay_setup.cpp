@@ -64,7 +64,7 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   const auto launch_error = [&](const Error& error) {
     return scenario_error(file, scenario.at.deployment, (scenario.launch ? "launch: " : "") + error.message);
   };
-  Result<LaunchCommand> command = parse_launch_command(launch_text(scenario));
+  Result<LaunchCommand> command = parse_launch_command(launch_text(scenario, version.text));
   if (!command) return launch_error(command.error());
   const Result<const Engine*> engine = engine_of(scenario, file, *command);
   if (!engine) return tl::unexpected(engine.error());
@@ -99,9 +99,9 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   const Topology& topology = out.deployment->topology;
   if (auto ok = check_ranks(scenario, file, topology.attn_dp_size, topology.tp_size); !ok)
     return tl::unexpected(ok.error());
-  if (!out.deployment->uses_flashinfer && !checked_engine(*out.deployment).decides_each_step()) {
+  if (!out.deployment->derives_sizes && !checked_engine(*out.deployment).decides_each_step()) {
     out.verdict = Verdict::out_of_scope;
-    out.why = fmt::format("--moe-a2a-backend {}: no all-to-all whose size every rank derives", out.deployment->backend);
+    out.why = fmt::format("all-to-all {}: none whose size every rank derives", out.deployment->backend);
   } else if (topology.ep_size != topology.tp_size) {
     out.verdict = Verdict::rejected;
     out.why = fmt::format("the all-to-all spans all tensor-parallel ranks: ep_size {} must be tp_size {}",

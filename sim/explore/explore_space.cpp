@@ -253,7 +253,7 @@ Result<std::unique_ptr<Deployment>> explore_deployment(const Version& version,
     scenario.parallel.reset();
   } else {
     launch.front_end = &engine_of(version).syntax->front_ends.front();
-    launch.argv = to_argv(*scenario.parallel);
+    launch.argv = to_argv(*scenario.parallel, engine_of(version), version);
   }
   const ScenarioModel model = explore_model();
   DeployOptions options;

@@ -81,6 +81,7 @@ std::vector<ParallelField> make_parallel_fields() {
       boolean("disable_cuda_graph_padding", "--disable-cuda-graph-padding", &P::disable_cuda_graph_padding),
       integer("cuda_graph_max_bs", "--cuda-graph-max-bs", 1, count, &P::cuda_graph_max_bs),
       {"cuda_graph_bs", "--cuda-graph-bs", 1, count, nullptr, nullptr, nullptr, &P::cuda_graph_bs},
+      word("cuda_graph_mode", "", &P::cuda_graph_mode),
       word("speculative_algorithm", "--speculative-algorithm", &P::speculative_algorithm),
       integer("speculative_num_steps", "--speculative-num-steps", 1, count, &P::speculative_num_steps),
       integer("speculative_eagle_topk", "--speculative-eagle-topk", 1, count, &P::speculative_eagle_topk),
@@ -105,6 +106,11 @@ void append_field(std::vector<std::string>& argv, const ParallelField& field, co
     argv.emplace_back(field.flag);
     for (const std::int64_t entry : list) argv.push_back(std::to_string(entry));
   }
+}
+
+// A shell reads the word back.
+std::string quoted(const std::string& word) {
+  return word.find_first_of(" {}\"") == std::string::npos ? word : "'" + word + "'";
 }
 
 Result<void> check_steps(const Scenario& scenario, std::string_view file, std::int64_t attn_dp_size) {
@@ -143,7 +149,8 @@ std::int64_t num_steps(const Scenario& scenario) {
   return sum;
 }
 
-std::vector<std::string> to_argv(const Parallel& parallel) {
+std::vector<std::string> to_argv(const Parallel& parallel, const Engine& engine, const Version& version) {
+  if (engine.launch_words != nullptr) return engine.launch_words(parallel, version);
   std::vector<std::string> argv;
   if (!parallel.model_path) argv.insert(argv.end(), {"--model-path", "M"});
   for (const ParallelField& field : parallel_fields()) {
@@ -157,16 +164,23 @@ const Engine& engine_of(const Scenario& scenario) {
   return named ? **named : *engines().front();  // the reader has refused a name that is not known
 }
 
-std::string launch_text(const Scenario& scenario) {
+std::string launch_text(const Scenario& scenario, std::string_view version) {
   if (scenario.launch) return *scenario.launch;
-  return fmt::format("{} {}", engine_of(scenario).syntax->front_ends.front().command,
-                     fmt::join(to_argv(scenario.parallel.value_or(Parallel{})), " "));
+  const Engine& engine = engine_of(scenario);
+  const std::string asked = !version.empty() ? std::string(version) : scenario.version.value_or("newest");
+  const auto match = engine.find_version(asked);  // deploy() says what is wrong with it
+  std::string text(engine.syntax->front_ends.front().command);
+  for (const std::string& word : to_argv(scenario.parallel.value_or(Parallel{}), engine,
+                                         match ? *match->version : *engine.versions().back()))
+    text += " " + quoted(word);
+  return text;
 }
 
 std::map<std::string, std::string> launch_env(const Scenario& scenario) {
   std::map<std::string, std::string> env = scenario.env;
-  if (scenario.parallel && scenario.parallel->max_num_tokens) {
-    env[std::string(engine_of(scenario).cap_variable)] = std::to_string(*scenario.parallel->max_num_tokens);
+  const std::string_view variable = engine_of(scenario).cap_variable;
+  if (scenario.parallel && scenario.parallel->max_num_tokens && !variable.empty()) {
+    env[std::string(variable)] = std::to_string(*scenario.parallel->max_num_tokens);
   }
   return env;
 }

@@ -19,11 +19,13 @@
 #include "model/step/batch.h"
 #include "model/step/finding.h"
 #include "model/base/result.h"
+#include "model/step/parallel.h"
 #include "model/step/verdict.h"
 
 namespace a2asim {
 
-struct Engine;  // model/step/engine.h
+struct Engine;   // model/step/engine.h
+struct Version;  // likewise
 
 // What a file may hold at most. Generous for its purpose, small enough that no file can exhaust the machine by itself.
 inline constexpr std::int64_t kMaxScenarioTokens = std::int64_t{1} << 20;  // one rank, one step
@@ -44,30 +46,6 @@ struct Position {
   int line = 0;
   int column = 0;
   constexpr bool operator==(const Position&) const { return true; }
-};
-
-// The deployment field by field, instead of a launch command. What is left out keeps SGLang's default.
-struct Parallel {
-  std::optional<std::string> model_path;  // the launch command needs one; "M" if left out
-  std::optional<std::int64_t> tp_size, dp_size, ep_size, pp_size, attn_cp_size, moe_dp_size, moe_dense_tp_size;
-  std::optional<bool> enable_dp_attention, enable_dp_lm_head;
-  std::optional<std::string> moe_a2a_backend, moe_runner_backend, deepep_mode, flashinfer_a2a_dispatch_type;
-  std::optional<std::string> quantization, load_balance_method, disaggregation_mode;
-  std::optional<std::int64_t> chunked_prefill_size;  // -1: chunking is off
-  std::optional<std::int64_t> max_prefill_tokens, max_running_requests;
-  std::optional<bool> enable_mixed_chunk, enable_two_batch_overlap, disable_overlap_schedule;
-  std::optional<bool> disable_cuda_graph, disable_cuda_graph_padding;
-  std::optional<std::int64_t> cuda_graph_max_bs;
-  std::vector<std::int64_t> cuda_graph_bs;  // empty: left out
-  std::optional<std::string> speculative_algorithm;
-  std::optional<std::int64_t> speculative_num_steps, speculative_eagle_topk, speculative_num_draft_tokens;
-  // Not a flag: SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK, which is the cap (before #25907: times ep_size).
-  std::optional<std::int64_t> max_num_tokens;
-  bool operator==(const Parallel&) const = default;
-
-  std::int64_t world_size() const { return tp_size.value_or(1); }
-  // Data-parallel ranks that share one all-to-all: without DP attention the replicas are independent.
-  std::int64_t attn_dp_size() const { return enable_dp_attention.value_or(false) ? dp_size.value_or(1) : 1; }
 };
 
 struct ScenarioModel {
@@ -178,12 +156,12 @@ struct Scenario {
 // Steps to run, `repeat` included.
 std::int64_t num_steps(const Scenario& scenario);
 
-// python3 -m sglang.launch_server --model-path .. with the flags of `parallel`, in the order of parallel_fields().
-std::vector<std::string> to_argv(const Parallel& parallel);
+// The launch command of a layout, in words: the engine's own, else flags in the order of parallel_fields().
+std::vector<std::string> to_argv(const Parallel& parallel, const Engine& engine, const Version& version);
 // Whose server the scenario starts: the engine that it names, else the first that is known.
 const Engine& engine_of(const Scenario& scenario);
-// The launch command of either form: one code path from here on. Values of `parallel` need no quoting.
-std::string launch_text(const Scenario& scenario);
+// The launch command of either form: one code path from here on. version: that runs; empty: the scenario's own.
+std::string launch_text(const Scenario& scenario, std::string_view version = {});
 // env, and what `parallel` says through a variable.
 std::map<std::string, std::string> launch_env(const Scenario& scenario);
 // Where the cap is set, or the deployment whose default it is.

@@ -144,7 +144,7 @@ TEST_CASE("commands that cannot be read") {
   refused(run(check({}, kServer + "--tp -4")), {"tp", "-4"});
   refused(run(check({}, kServer + "--tp 99999999999999999999")), {"tp", "99999999999999999999"});
   refused(run(check({}, kServer + "--tp 4611686018427387904")), {"tp", "4611686018427387904"});
-  refused(run(check({}, "vllm serve M --tensor-parallel-size 8")), {"starts a server of vLLM"});
+  refused(run(check({}, "lmdeploy serve api_server M --tp 8")), {"starts no server that is known here"});
   refused(run(check({}, "ls -l")), {"sglang"});
   // Ambiguous from June 2026 on, and both names are said.
   refused(run(check({}, kServer + "--enable-dp-att")), {"--enable-dp-attention"});

@@ -57,6 +57,8 @@ json answer_vllm_server_args(Fields& in, const json& row);
 std::optional<std::string> mismatch_vllm_server_args(const json& ours, const json& row);
 json answer_vllm_parallel_config(Fields& in, const json& row);
 json answer_vllm_topology(Fields& in, const json& row);
+json answer_vllm_launch_verdicts(Fields& in, const json& row);
+std::optional<std::string> mismatch_vllm_launch_verdicts(const json& ours, const json& row);
 std::optional<std::string> mismatch_vllm_start(const json& ours, const json& row);
 
 static const std::vector<Table> kTables = {
@@ -104,6 +106,7 @@ static const std::vector<Table> kTables = {
     {"vllm_server_args", answer_vllm_server_args, mismatch_vllm_server_args},
     {"vllm_parallel_config", answer_vllm_parallel_config, mismatch_vllm_start},
     {"vllm_topology", answer_vllm_topology},
+    {"vllm_launch_verdicts", answer_vllm_launch_verdicts, mismatch_vllm_launch_verdicts},
 };
 
 const Table* find_table(std::string_view name) {

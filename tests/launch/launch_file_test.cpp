@@ -68,7 +68,7 @@ TEST_CASE("yaml: what is none is shell text") {
   CHECK_FALSE(pieces_of_yaml("python3 -m sglang.launch_server --tp 8", {}));
   CHECK_FALSE(pieces_of_yaml("echo command: [\npython3 -m sglang.launch_server --tp 8", {}));
   CHECK(read("echo 'command: x'\npython3 -m sglang.launch_server --tp 8").argv == Words{"--tp", "8"});
-  CHECK_FALSE(parse_launch_text("services: {s: {command: vllm serve}}"));
+  CHECK_FALSE(parse_launch_text("services: {s: {command: lmdeploy serve}}"));
   std::string aliases = "a0: &a0 {command: x}\n";
   for (int i = 1; i < 40; ++i) {
     const std::string last = std::to_string(i - 1), now = std::to_string(i);
@@ -152,5 +152,5 @@ TEST_CASE("file: another kind is named, broken YAML has its line") {
   };
   CHECK(refused("name: x\nlaunch: sglang serve\nsteps: []\n").find("a2asim replay") != std::string::npos);
   CHECK(refused("kind: Pod\nspec:\n  a: 1\n***\nkind: x\n").starts_with("line 4 is no YAML"));
-  CHECK(refused("vllm serve M --tp 8").find("vLLM") != std::string::npos);
+  CHECK(refused("lmdeploy serve M --tp 8").find("starts no server") != std::string::npos);
 }

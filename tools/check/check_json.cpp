@@ -11,7 +11,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json topology(const Topology& t) {
-  return {{"tp_size", t.tp_size},
+  return {{"tp_size", t.named_tp_size()},
           {"dp_size", t.dp_size},
           {"ep_size", t.ep_size},
           {"attn_tp_size", t.attn_tp_size},

@@ -39,7 +39,8 @@ std::string_view colour_of(Severity severity) {
 
 std::string topology_words(const CheckReport& report) {
   const Topology& t = report.topology;
-  std::string out = fmt::format("all-to-all {}; tp {}, dp {}, ep {}", report.backend, t.tp_size, t.dp_size, t.ep_size);
+  std::string out =
+      fmt::format("all-to-all {}; tp {}, dp {}, ep {}", report.backend, t.named_tp_size(), t.dp_size, t.ep_size);
   if (t.attn_tp_size > 1) out += fmt::format(", attn_tp {}", t.attn_tp_size);
   if (t.attn_cp_size > 1) out += fmt::format(", attn_cp {}", t.attn_cp_size);
   if (t.moe_dense_tp_size) out += fmt::format(", moe_dense_tp {}", *t.moe_dense_tp_size);

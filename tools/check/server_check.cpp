@@ -9,6 +9,7 @@
 #include "model/check/finding_info.h"
 #include "model/launch/launch_file.h"
 #include "model/step/engine.h"
+#include "model/step/gpus.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/model_config.h"
@@ -129,7 +130,11 @@ Result<void> read_surroundings(const ServerOptions& options, PreparedServer& out
     if (!gib) return tl::unexpected(gib.error());
     out.how.gpu_memory_gib = *gib;
   }
-  if (options.gpu) out.how.gpu_name = *options.gpu;
+  if (options.gpu) {
+    out.how.gpu_name = *options.gpu;
+    if (const Result<Gpu> gpu = find_gpu(*options.gpu); gpu && !out.how.gpu_memory_gib)
+      out.how.gpu_memory_gib = gpu->memory_gib;
+  }
   if (options.nvlink_domain) {
     const Result<std::int64_t> domain = parse_count("--nvlink-domain", *options.nvlink_domain, 1, 1 << 16);
     if (!domain) return tl::unexpected(domain.error());

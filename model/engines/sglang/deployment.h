@@ -76,6 +76,7 @@ struct SglangPart final : EnginePart, CheckedEngine, Started, Knowledge {
   Advice fix_disagreement(bool any_replay) const override;
   Advice fix_every_forward() const override;
   Advice fix_waste(std::int64_t max_num_tokens) const override;
+  std::string fix_unused_rows() const override;
   CapVariable cap(const Deployment& deployment) const override;
   std::int64_t default_cap(const StaticCapRow& row) const;  // where its variable is not set
   std::vector<Knob> knobs(const Deployment& deployment) const override;

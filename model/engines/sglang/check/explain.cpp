@@ -45,4 +45,8 @@ Advice SglangPart::fix_waste(std::int64_t max_num_tokens) const {
                      first_with(&Generation::always_gathers).pr, kCapVariable, max_num_tokens);
 }
 
+std::string SglangPart::fix_unused_rows() const {
+  return "Install SGLang v0.5.12 (#24850) or newer: it writes an invalid expert id into every unused row.";
+}
+
 }  // namespace a2asim

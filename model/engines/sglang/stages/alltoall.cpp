@@ -96,7 +96,7 @@ Result<AllToAllSetup> alltoall_of(const Started& started, const Layout& layout) 
   const Generation& generation = started.generation();
   AllToAllSetup out;
   out.backend = args.moe_a2a_backend;
-  out.uses_flashinfer = out.backend == "flashinfer";
+  out.uses_flashinfer = out.derives_sizes = out.backend == "flashinfer";
   out.has_static_cap = find_static_cap(out.backend) != nullptr;
   out.dispatch_type = dispatch_type(args);
   out.flashinfer = &limits(generation.capacity.flashinfer);

@@ -1,0 +1,108 @@
+// Why ranks of vLLM agree, and what to change where they do not.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/engines/vllm/deployment.h"
+
+namespace a2asim::vllm {
+namespace {
+
+constexpr std::string_view kTokens = "--max-num-batched-tokens";
+constexpr std::string_view kChunk = "VLLM_MOE_DP_CHUNK_SIZE";
+
+std::string_view padding_words(const VllmPart& part) {
+  if (part.runs_v2) return "model runner V2: padded to the largest where every rank chose a graph";
+  switch (part.generation().coordination.padding) {
+    case Padding::never:
+      return "nothing is padded";
+    case Padding::always:
+      return "every rank is padded to the largest count";
+    case Padding::unless_eager:
+      return "every rank is padded to the largest count, but not with --enforce-eager";
+    case Padding::unless_setting_none:
+      return "every rank is padded to the largest count, unless cudagraph_mode is NONE";
+    case Padding::by_agreed_mode:
+      return "every rank is padded to the largest count where all of them chose a graph";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> VllmPart::knowledge() const {
+  std::vector<std::string> chain = {
+      "before every forward all replicas all-reduce their token counts, so that each rank has the same list",
+      std::string(padding_words(*this))};
+  switch (generation().known_failure) {
+    case KnownFailure::none:
+      break;
+    case KnownFailure::idle_graph:
+      chain.emplace_back("but an idle rank keeps the graph of its one dummy token (#24845 to #25906)");
+      break;
+    case KnownFailure::agreed_size:
+      chain.push_back(
+          fmt::format("a rank that chose a graph asserts that the agreed count is the size of one; beside a "
+                      "rank that runs eagerly it need not be (#28579 to #30173); cudagraph_mode is {}",
+                      graphs.setting->name));
+      break;
+    case KnownFailure::request_keys:
+      chain.push_back(
+          fmt::format("in mode {} a graph is found by its number of requests, which a decode batch above "
+                      "max_num_seqs {} has none of (#34102 to #36165)",
+                      graphs.setting->name, graphs.max_num_seqs));
+      break;
+  }
+  return chain;
+}
+
+Advice VllmPart::fix_disagreement(bool) const {
+  if (generation().known_failure == KnownFailure::none) return "use one version and one set of flags on all nodes";
+  const Generation& cured = first_without(generation().known_failure);
+  const bool idle = generation().known_failure == KnownFailure::idle_graph;
+  return fmt::format(
+      "use vLLM with #{} ({}) or newer; or cudagraph_mode {} in --compilation-config (now {}); or "
+      "--enforce-eager",
+      cured.pr, cured.date, idle ? "NONE" : "PIECEWISE", graphs.setting->name);
+}
+
+Advice VllmPart::fix_every_forward() const { return "see the assertion's own text"; }
+
+Advice VllmPart::fix_waste(std::int64_t) const {
+  return "padding follows the fullest replica: balance the requests over the replicas, or capture more graph sizes";
+}
+
+std::string VllmPart::fix_unused_rows() const {
+  return "use vLLM v0.20.1 (#40960, 2026-04-30) or newer: it marks every row that no token fills; or another "
+         "--all2all-backend";
+}
+
+CapVariable VllmPart::cap(const Deployment&) const {
+  return {buffer.source == kChunk ? kChunk : kTokens, buffer.tokens, 1};
+}
+
+std::vector<Knob> VllmPart::knobs(const Deployment&) const {
+  Knob knob;
+  knob.name = kTokens;
+  knob.most_steps = limits.max_num_batched_tokens;
+  knob.guess_steps = std::max<std::int64_t>(buffer.tokens / 2, 1);
+  knob.values = [](std::int64_t steps) { return std::vector<std::int64_t>{steps}; };
+  knob.is_given = given.args.batch.max_num_batched_tokens.has_value();
+  knob.now = fmt::format("{} {}", knob.is_given ? "now" : "not given:", limits.max_num_batched_tokens);
+  return {knob};
+}
+
+Result<std::unique_ptr<Deployment>> VllmPart::with(std::span<const MendSetting> settings) const {
+  DeploymentInputs inputs = given;
+  for (const MendSetting& setting : settings) {
+    const std::int64_t value = setting.values.front();
+    if (setting.name == kTokens) {
+      inputs.args.batch.max_num_batched_tokens = value;
+    } else {
+      inputs.env.set(setting.name, fmt::format("{}", value));
+    }
+  }
+  return resolve_deployment(inputs);
+}
+
+}  // namespace a2asim::vllm
