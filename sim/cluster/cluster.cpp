@@ -44,7 +44,7 @@ Cluster::Cluster(const Deployment& deployment, ClusterOptions options)
       log_(options_.findings_per_kind) {}
 
 Result<std::unique_ptr<Cluster>> Cluster::plan(const Deployment& deployment, ClusterOptions options) {
-  if (!deployment.derives_sizes && !checked_engine(deployment).decides_each_step())
+  if (!deployment.uses_flashinfer && !deployment.derives_sizes && !checked_engine(deployment).decides_each_step())
     return unusable("cluster: no fixed-geometry all-to-all is in use");
   if (!deployment.model)
     return unusable("cluster: the model's shape is not known; give experts, top_k and hidden_size");

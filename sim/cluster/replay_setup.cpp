@@ -99,9 +99,10 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   const Topology& topology = out.deployment->topology;
   if (auto ok = check_ranks(scenario, file, topology.attn_dp_size, topology.tp_size); !ok)
     return tl::unexpected(ok.error());
-  if (!out.deployment->derives_sizes && !checked_engine(*out.deployment).decides_each_step()) {
+  if (!out.deployment->uses_flashinfer && !out.deployment->derives_sizes &&
+      !checked_engine(*out.deployment).decides_each_step()) {
     out.verdict = Verdict::out_of_scope;
-    out.why = fmt::format("all-to-all {}: none whose size every rank derives", out.deployment->backend);
+    out.why = fmt::format("--moe-a2a-backend {}: no all-to-all whose size every rank derives", out.deployment->backend);
   } else if (topology.ep_size != topology.tp_size) {
     out.verdict = Verdict::rejected;
     out.why = fmt::format("the all-to-all spans all tensor-parallel ranks: ep_size {} must be tp_size {}",
