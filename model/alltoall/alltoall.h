@@ -62,8 +62,12 @@ struct AllToAllConfig {
   // By this rank's own R.
   RegionView regions(std::int64_t runtime_max_tokens_per_rank) const {
     A2ASIM_INVARIANT(payload_bytes_per_token.size() <= kMostPayloads, "a configuration was validated");
-    return {layout(), ep_size, runtime_max_tokens_per_rank, payload_bytes_per_token.data(),
-            static_cast<int>(payload_bytes_per_token.size()), combine_bytes_per_token()};
+    return {layout(),
+            ep_size,
+            runtime_max_tokens_per_rank,
+            payload_bytes_per_token.data(),
+            static_cast<int>(payload_bytes_per_token.size()),
+            combine_bytes_per_token()};
   }
   std::int64_t workspace_bytes() const {
     if (payload_alignment > 1) return pad128(regions(max_num_tokens).end());
@@ -77,12 +81,13 @@ Result<void> validate(const AllToAllConfig& config);
 
 // The stand-in for the expert network, known in closed form and the same bits on every backend: expert e multiplies a
 // row by scale(e) = (1 + e % 4) / 4 and a rank leaves, per received row, the sum over the row's own experts of
-// weight * scale(e) * x, taken in top-k order in float32 and rounded once to combine_type: model/alltoall/experts.h, shared by
-// host and device, has the arithmetic. Only rows below min(receive counter, R) are read and written, all others keep
-// their bytes. An id that is neither in [0, num_experts) nor padding contributes nothing; a row without own experts
-// gives +0.0. A NaN that is rounded to combine_type has all bits of its exponent and mantissa set and no sign, as
-// CUDA's conversions give it: 0x7fff in bfloat16 and float16, 0x7fffffff in float32; so does combine's result, but for
-// float32 with top_k 1, whose bits combine does not change. Combine's additions flush subnormal numbers (reduction.h).
+// weight * scale(e) * x, taken in top-k order in float32 and rounded once to combine_type: model/alltoall/experts.h,
+// shared by host and device, has the arithmetic. Only rows below min(receive counter, R) are read and written, all
+// others keep their bytes. An id that is neither in [0, num_experts) nor padding contributes nothing; a row without own
+// experts gives +0.0. A NaN that is rounded to combine_type has all bits of its exponent and mantissa set and no sign,
+// as CUDA's conversions give it: 0x7fff in bfloat16 and float16, 0x7fffffff in float32; so does combine's result, but
+// for float32 with top_k 1, whose bits combine does not change. Combine's additions flush subnormal numbers
+// (reduction.h).
 struct ExpertPayloads {
   int hidden_payload = 0;  // [.., hidden_size] of combine_type
   int weight_payload = 2;  // [.., top_k] float32; the expert ids are AllToAllConfig::expert_id_payload

@@ -19,7 +19,8 @@ std::string fold_ranks(const std::vector<std::string>& per_rank);
 CheckFinding make_note(FindingKind kind, Phase phase, std::string message, std::string fix = {});
 
 CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBatch& batch);
-CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledBatch& batch, std::int64_t needed_tokens);
+CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledBatch& batch,
+                                   std::int64_t needed_tokens);
 CheckFinding explain_capture(const Deployment& deployment, const TroubledBatch& batch);
 CheckFinding explain_draft(const Deployment& deployment, const PhaseOutcome& draft);
 CheckFinding explain_silent_overflow(const Deployment& deployment, const TroubledBatch& batch,

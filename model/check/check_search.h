@@ -32,9 +32,10 @@ struct PhaseOutcome {
   std::optional<TroubledBatch> disagrees;        // ranks derive different R, or some raise while others go on
   std::optional<TroubledBatch> over_cap;         // R above the cap: asserted by SGLang or FlashInfer
   std::optional<TroubledBatch> silent_overflow;  // more rows than R on a rank, unchecked
-  std::int64_t largest_tokens_per_rank = 0;      // the largest R wanted, or rows, in any batch: what the cap would have to be
-  std::int64_t least_wasted_r = 0;               // R of the smallest batch, to show waste
-  std::int64_t least_rows = 0;                   // the largest rows of a rank in that batch
+  std::int64_t largest_tokens_per_rank =
+      0;                            // the largest R wanted, or rows, in any batch: what the cap would have to be
+  std::int64_t least_wasted_r = 0;  // R of the smallest batch, to show waste
+  std::int64_t least_rows = 0;      // the largest rows of a rank in that batch
 };
 
 // Two batches of different R: experts read rows of the second that nobody filled, over what the first left there.
@@ -52,9 +53,9 @@ struct SearchResult {
     std::optional<TroubledBatch> raises;  // the smallest batch that every rank refuses
   };
   Kind decode, prefill;
-  std::optional<TroubledBatch> capture;  // the smallest bucket that does not fit; captured before any request
+  std::optional<TroubledBatch> capture;   // the smallest bucket that does not fit; captured before any request
   std::optional<UnusedRows> unused_rows;  // in a version that does not sanitize them
-  PhaseOutcome draft;                    // steps of the draft model where they are wider than a verify step
+  PhaseOutcome draft;                     // steps of the draft model where they are wider than a verify step
   PhaseOutcome& at(Phase phase) { return phases[static_cast<std::size_t>(phase)]; }
   const PhaseOutcome& at(Phase phase) const { return phases[static_cast<std::size_t>(phase)]; }
 };
@@ -67,8 +68,8 @@ void keep_gathers(const Judgement& said, const Decider& decider, std::size_t ran
 // Every count is within a limit that the command states; a single one is always.
 bool within_stated_limits(const Deployment& deployment, std::span<const RankBatch> batches);
 
-// A batch pattern: one rank has `first`, all others have `others`. Disagreement needs two different ranks only, and every
-// rule in use looks at nothing but its own count, the largest count and the sum.
+// A batch pattern: one rank has `first`, all others have `others`. Disagreement needs two different ranks only, and
+// every rule in use looks at nothing but its own count, the largest count and the sum.
 struct BatchPattern {
   RankBatch first;
   RankBatch others;

@@ -11,7 +11,7 @@
 
 #include "model/base/check_invariant.h"
 #include "model/base/clamped_math.h"
-#include "model/launch/environment.h"
+#include "model/base/python_int.h"
 
 namespace a2asim {
 namespace {

@@ -11,16 +11,9 @@
 #include <string>
 #include <string_view>
 
-namespace a2asim {
+#include "model/base/python_int.h"
 
-// What Python's int() makes of a text: blanks around it, a sign, single underscores between digits. A number outside
-// int64 is `too_large`, with value the nearest int64.
-struct PythonInt {
-  enum class Status : std::uint8_t { ok, invalid, too_large };
-  Status status = Status::invalid;
-  std::int64_t value = 0;
-};
-PythonInt python_int(std::string_view text);
+namespace a2asim {
 
 class Environment {
  public:

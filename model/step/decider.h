@@ -1,5 +1,5 @@
-// One iteration of the scheduler: the batches of all data-parallel ranks -> what every expert-parallel rank does. Check,
-// replay and explore all ask here, so that there is one code path for decisions.
+// One iteration of the scheduler: the batches of all data-parallel ranks -> what every expert-parallel rank does.
+// Check, replay and explore all ask here, so that there is one code path for decisions.
 //
 //   const std::unique_ptr<Decider> decider = deployment.make_decider();  // the deployment outlives it
 //   for (const RankDecision& rank : decider->decide(batches)) ..

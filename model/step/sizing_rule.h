@@ -1,6 +1,7 @@
 // What a sizing rule sees and what it answers: the view of one rank -> runtime_max_tokens_per_rank (R).
 //
-//   const SizingRule mine = [](const RankView& view) -> Result<SizingDecision> { return SizingDecision{view.rows, view.rows}; };
+//   const SizingRule mine = [](const RankView& view) -> Result<SizingDecision> { return SizingDecision{view.rows,
+//   view.rows}; };
 #pragma once
 
 #include <cstdint>
@@ -50,8 +51,8 @@ struct SizingDecision {
   SizingBranch branch = SizingBranch::local_rows;
 };
 
-// A rule: the view of one rank -> R, or the error that the engine's own text raises (FlashInfer's checks come after it and
-// are check_flashinfer_dispatch in capacity.h). A user's own rule is one more of these.
+// A rule: the view of one rank -> R, or the error that the engine's own text raises (FlashInfer's checks come after it
+// and are check_flashinfer_dispatch in capacity.h). A user's own rule is one more of these.
 using SizingRule = std::function<Result<SizingDecision>(const RankView&)>;
 
 }  // namespace a2asim

@@ -1,4 +1,5 @@
-// How the ranks of one all-to-all are grouped: replicas of attention, and within them context and tensor parallel ranks.
+// How the ranks of one all-to-all are grouped: replicas of attention, and within them context and tensor parallel
+// ranks.
 //
 // The ranks of one tensor-parallel world are laid out as (dp, cp, tp), tp fastest:
 //   tp_rank = (attn_dp_rank * attn_cp_size + attn_cp_rank) * attn_tp_size + attn_tp_rank.

@@ -15,12 +15,13 @@ namespace a2asim {
 void gather_rows(std::byte* destination, const std::byte* source, const std::int32_t* tokens, std::int64_t count,
                  std::int64_t row_bytes);
 
-// Closed-form experts (model/alltoall/experts.h) on rows of one source: every row is the sum over its own experts, in top-k order.
+// Closed-form experts (model/alltoall/experts.h) on rows of one source: every row is the sum over its own experts, in
+// top-k order.
 struct ExpertRows {
-  const std::byte* hidden;  // [count, elements], as everything here but the output at any address
-  const std::byte* ids;     // [count, top_k] int32
-  const std::byte* weights; // [count, top_k] float32
-  std::byte* output;        // [count, elements], aligned
+  const std::byte* hidden;   // [count, elements], as everything here but the output at any address
+  const std::byte* ids;      // [count, top_k] int32
+  const std::byte* weights;  // [count, top_k] float32
+  std::byte* output;         // [count, elements], aligned
   std::int64_t count;
   std::int64_t elements;
   int top_k;
@@ -29,7 +30,8 @@ struct ExpertRows {
 };
 // False: there is an id outside [0, num_experts); such ids compute nothing.
 using ExpertRowsKernel = bool (*)(const ExpertRows& rows);
-// output = the sum of top_k rows in the shape of model/alltoall/reduction.h. rows: aligned; what is absent points to zeros.
+// output = the sum of top_k rows in the shape of model/alltoall/reduction.h. rows: aligned; what is absent points to
+// zeros.
 using CombineRowKernel = void (*)(const std::byte* const* rows, int top_k, std::int64_t elements, std::byte* output);
 // Rounds float32 numbers to the type.
 using RoundRowKernel = void (*)(const float* values, std::int64_t elements, std::byte* output);

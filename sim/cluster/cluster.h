@@ -65,7 +65,7 @@ struct StepOutcome : Judgement {
   // By rank, from provenance fidelity on: tokens whose output can be wrong in some layer under some order of the slots.
   // It holds those that are wrong here, where slots come in token order. Empty: none of any rank.
   std::vector<std::vector<std::int64_t>> in_doubt = {};
-  Traffic traffic = {};         // all layers; counted from provenance fidelity on, but for rows_reserved
+  Traffic traffic = {};  // all layers; counted from provenance fidelity on, but for rows_reserved
 };
 
 class Cluster {
@@ -89,7 +89,9 @@ class Cluster {
     return decider_->dp_global(ep_rank);
   }
   // Of a rank in the all-gatherv: the rows that it expects of every rank.
-  std::vector<std::int64_t> gather_sizes(int rank) const { return decider_->gather_sizes(static_cast<std::size_t>(rank)); }
+  std::vector<std::int64_t> gather_sizes(int rank) const {
+    return decider_->gather_sizes(static_cast<std::size_t>(rank));
+  }
   // What the bytes showed: rows and outputs. Sizes, refusals and missing ranks are in the outcome, see step_findings().
   const FindingLog& log() const { return log_; }
   // Tokens of this rank in the last layer whose rows were not all read back as sent; see SimAllToAll::tainted().

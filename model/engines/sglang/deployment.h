@@ -1,8 +1,8 @@
 // A launch command as SGLang resolves it.
 //
 // resolve_deployment runs the chain of the start: defaults, start-up handlers, topology, gather predicates, limits,
-// capture sizes, capacity, capture. What makes SGLang refuse is kept as a Rejection; an Error is returned only for input that
-// cannot mean a deployment at all.
+// capture sizes, capacity, capture. What makes SGLang refuse is kept as a Rejection; an Error is returned only for
+// input that cannot mean a deployment at all.
 //
 //   const auto deployment = resolve_deployment({.args = parsed->args});
 //   if (deployment) use(sglang_part(**deployment).args);
@@ -24,13 +24,13 @@ namespace a2asim {
 
 struct DeploymentInputs {
   const Generation* generation = &newest_generation();
-  bool has_flashinfer_dispatcher = true;   // see GenerationMatch
-  ServerArgs args;                         // as parsed
+  bool has_flashinfer_dispatcher = true;  // see GenerationMatch
+  ServerArgs args;                        // as parsed
   Environment env;
-  std::optional<ModelShape> model;         // without it, what depends on bytes and experts stays open
+  std::optional<ModelShape> model;                // without it, what depends on bytes and experts stays open
   std::optional<std::string> model_quantization;  // by the model's config.json; else guessed from --model-path
-  std::optional<double> gpu_memory_gib;    // settles the defaults that SGLang takes from the device
-  SizingRule rule;                         // a rule of the user's own in place of the generation's; may be empty
+  std::optional<double> gpu_memory_gib;           // settles the defaults that SGLang takes from the device
+  SizingRule rule;                                // a rule of the user's own in place of the generation's; may be empty
 };
 
 // What dispatch sees as the token list when no list was exchanged in this step (a skipped all-gather).
@@ -42,9 +42,9 @@ enum class LeftoverList : std::uint8_t {
 
 // The first stage: what the start-up handlers leave.
 struct Started {
-  DeploymentInputs given;  // as they came, so that a changed deployment can be tried
-  ServerArgs args;         // after the handlers, with the speculative width settled
-  Environment env;         // likewise
+  DeploymentInputs given;                 // as they came, so that a changed deployment can be tried
+  ServerArgs args;                        // after the handlers, with the speculative width settled
+  Environment env;                        // likewise
   std::int64_t assumed_graph_max_bs = 0;  // where the command leaves it open
   bool chunk_is_explicit = false;
   bool graph_max_bs_is_explicit = false;

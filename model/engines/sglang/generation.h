@@ -1,5 +1,5 @@
-// One value per SGLang version: which rule of each kind it uses, and facts that the program asks for. Each version is a file
-// of versions/, which names what changed against the one before it.
+// One value per SGLang version: which rule of each kind it uses, and facts that the program asks for. Each version is a
+// file of versions/, which names what changed against the one before it.
 //   const auto match = find_generation("v0.5.13");
 //   if (match) match->generation->sizing(view);
 #pragma once
@@ -11,16 +11,16 @@
 #include <string_view>
 #include <vector>
 
-#include "model/flashinfer/capacity.h"
-#include "model/engines/sglang/rules/dp_padding.h"
+#include "model/base/result.h"
 #include "model/engines/sglang/options/option_list.h"
+#include "model/engines/sglang/rules/dp_padding.h"
 #include "model/engines/sglang/rules/gather_rules.h"
 #include "model/engines/sglang/rules/graph_buckets.h"
 #include "model/engines/sglang/rules/mlp_sync.h"
-#include "model/base/result.h"
-#include "model/engines/sglang/start/server_args_start.h"
 #include "model/engines/sglang/rules/sizing.h"
 #include "model/engines/sglang/rules/topology.h"
+#include "model/engines/sglang/start/server_args_start.h"
+#include "model/flashinfer/capacity.h"
 #include "model/step/engine.h"
 
 namespace a2asim {
@@ -55,15 +55,16 @@ struct Generation : Version {
   SanitizeRule sanitize = SanitizeRule::none;
   RequestBoundRules requests;
 
-  std::string_view cap_default;       // the cap where its variable is not set, in words
-  bool cap_is_times_ep_size = false;  // either way
-  bool always_gathers = false;          // FlashInfer's all-to-all: all counts are known on all ranks
-  bool only_graphs_disagree = false;    // without all counts: eager forwards take the cap
-  bool extend_leaves_alltoall = false;  // batches with prefill are gathered instead
+  std::string_view cap_default;                 // the cap where its variable is not set, in words
+  bool cap_is_times_ep_size = false;            // either way
+  bool always_gathers = false;                  // FlashInfer's all-to-all: all counts are known on all ranks
+  bool only_graphs_disagree = false;            // without all counts: eager forwards take the cap
+  bool extend_leaves_alltoall = false;          // batches with prefill are gathered instead
   bool prefill_graphs_with_flashinfer = false;  // until then the flashinfer backend disables them
   // The token list is a class attribute that does not exist until capture, or a batch, assigns it.
   bool list_unassigned_before_capture = false;
-  // Runners whose kernels a dummy run of the whole request pool tunes, which goes through dispatch; with one blank between.
+  // Runners whose kernels a dummy run of the whole request pool tunes, which goes through dispatch; with one blank
+  // between.
   std::string_view autotuned_runners;
 
   // Laws of property_tests/ that it breaks, and why. It must keep every other.

@@ -1,6 +1,6 @@
 // Every command-line option of SGLang, version by version, as ServerArgs.add_cli_args registers it on its
-// argparse.ArgumentParser (python/sglang/srt/server_args.py). Each list is a text file of this folder, built in: the first
-// is whole, every other says what changed against the one that it comes after. README.md explains a line.
+// argparse.ArgumentParser (python/sglang/srt/server_args.py). Each list is a text file of this folder, built in: the
+// first is whole, every other says what changed against the one that it comes after. README.md explains a line.
 //   const OptionSet& options = option_set(generation.options);
 #pragma once
 

@@ -15,8 +15,8 @@
 namespace a2asim {
 
 // What a generation does around its rule, done around a rule of the user's own: the dummy row of an empty rank (until
-// #22394) and the assertion that R holds the rows (from #30450). R stays the rule's answer; R <= cap is FlashInfer's own
-// check in every version. `built_in` is the generation's rule.
+// #22394) and the assertion that R holds the rows (from #30450). R stays the rule's answer; R <= cap is FlashInfer's
+// own check in every version. `built_in` is the generation's rule.
 Result<SizingDecision> size_by_own_rule(const SizingRule& rule, Result<SizingDecision> (*built_in)(const RankView&),
                                         const RankView& view);
 

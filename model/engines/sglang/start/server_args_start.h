@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "model/launch/environment.h"
 #include "model/base/note.h"
 #include "model/base/result.h"
 #include "model/engines/sglang/start/server_args.h"
+#include "model/launch/environment.h"
 
 namespace a2asim {
 
@@ -34,12 +34,13 @@ struct StartRules {
   std::string_view flashinfer_runners;
   Nvfp4Dispatch nvfp4_dispatch = Nvfp4Dispatch::always;
   CutedslBudget cutedsl_budget = CutedslBudget::none;
-  std::string_view mori_message;               // empty: no mori backend yet
-  bool deepep_cutedsl_is_low_latency = false;  // deepep with flashinfer_cutedsl: auto becomes low_latency, normal is refused
+  std::string_view mori_message;  // empty: no mori backend yet
+  bool deepep_cutedsl_is_low_latency =
+      false;  // deepep with flashinfer_cutedsl: auto becomes low_latency, normal is refused
   bool has_deepep_v2 = false;
   bool variable_chooses_megamoe = false;  // SGLANG_OPT_USE_DEEPGEMM_MEGA_MOE, over --moe-a2a-backend (#25406)
   std::int64_t megamoe_cap = 1024;        // environ.py: tokens a rank where its variable is not set
-  bool graphs_per_phase = false;  // graphs of decode and of prefill are disabled by options of their own
+  bool graphs_per_phase = false;          // graphs of decode and of prefill are disabled by options of their own
 };
 
 struct HandlerError {
