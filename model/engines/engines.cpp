@@ -67,7 +67,8 @@ const Engine& find_engine(const LaunchCommand& command) {
 
 const Engine& engine_of(const Version& version) {
   for (const Engine* engine : engines())
-    if (std::ranges::count(engine->versions(), &version) > 0) return *engine;
+    for (const Version* known : engine->versions())
+      if (known->name == version.name && known->date == version.date) return *engine;
   A2ASIM_INVARIANT(false, "a version belongs to an engine");
   return *engines().front();
 }

@@ -24,9 +24,10 @@ constexpr std::array kTopKUpTo22{1, 2, 4, 6, 8, 10, 16, 22};
 constexpr std::array kTopKFrom16{1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 22};
 
 using V = FlashInferVersion;
-constexpr std::array<FlashInferLimits, 13> kVersions{{
+constexpr std::array<FlashInferLimits, 14> kVersions{{
     // version, tag, max_top_k, max_payloads, max_ranks, metainfo fields, divisible, checks ranks, supported top_k
     {V::v0_6_1, "v0.6.1", 8, 8, 64, 9, true, false, kTopKUpTo8},
+    {V::v0_6_3, "v0.6.3", 8, 8, 64, 9, true, false, kTopKUpTo8},
     {V::v0_6_6, "v0.6.6", 8, 8, 64, 9, true, false, kTopKUpTo8},
     {V::v0_6_7, "v0.6.7", 8, 8, 64, 9, true, false, kTopKUpTo8},
     {V::v0_6_8_post1, "v0.6.8.post1", 22, 4, 64, 9, true, false, kTopKUpTo22},

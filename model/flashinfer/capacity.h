@@ -22,6 +22,7 @@ namespace a2asim {
 // The versions that engines pin, oldest first.
 enum class FlashInferVersion : std::uint8_t {
   v0_6_1,
+  v0_6_3,
   v0_6_6,
   v0_6_7,
   v0_6_8_post1,

@@ -59,7 +59,7 @@ std::vector<std::string> words_of_options(const YAML::Node& options) {
   for (const auto& option : options) {
     if (!option.first.IsScalar()) continue;
     const YAML::Node& value = option.second;
-    if (value.IsNull() || (value.IsScalar() && value.Scalar() == "false")) continue;
+    if (value.IsNull() || value.IsMap() || (value.IsScalar() && value.Scalar() == "false")) continue;
     std::string flag = option.first.Scalar();
     std::ranges::replace(flag, '_', '-');
     words.push_back("--" + flag);

@@ -93,9 +93,14 @@ class Containers {
     if (node.IsMap()) {
       const std::string own = scalar_of(node, "name");
       add(node, own.empty() ? name : own);
-      for (const LaunchSyntax* syntax : launch_syntaxes())
+      for (const LaunchSyntax* syntax : launch_syntaxes()) {
         if (!syntax->recipe_key.empty()) add_recipe(node, *syntax);
-      for (const auto& item : node) walk(item.second, item.first.IsScalar() ? item.first.Scalar() : name);
+        add_component(node, own.empty() ? name : own, syntax->front_ends);
+      }
+      for (const auto& item : node) {
+        const std::string key = item.first.IsScalar() ? item.first.Scalar() : name;
+        if (!key.starts_with("x-")) walk(item.second, key);  // compose: only what refers to it counts
+      }
     }
     if (node.IsSequence())
       for (const YAML::Node& item : node) walk(item, name);
@@ -231,6 +236,43 @@ class Containers {
     return text;
   }
 
+  // A component of Dynamo or AIConfigurator: SGLangWorker: {model-path: M, tp: 8, ..}, or its args without a command.
+  void add_component(const YAML::Node& component, const std::string& name, std::span<const FrontEnd> front_ends) {
+    const bool has_command = component["command"] || component["entrypoint"];
+    const bool has_model = component["model-path"] || component["model_path"];
+    const YAML::Node args = component["args"];
+    const bool has_args = args && args.IsSequence() && !has_command;
+    if ((!has_args && !has_model) || !is_worker_of(front_ends.front().engine, component, name)) return;
+    std::string words;
+    if (has_args) {
+      for (const YAML::Node& item : args)  // "--tp 8" is two words here
+        if (item.IsScalar()) words += ' ' + as_one_line(item.Scalar());
+      if (!words.starts_with(" --")) return;
+    } else {
+      for (const std::string& word : words_of_options(component)) words += ' ' + as_word(word);
+    }
+    LaunchPiece piece{"", name, static_cast<std::size_t>((has_args ? args : component).Mark().line) + 1, false, {}};
+    Settings settings;
+    for (const char* key : {"envFrom", "environment", "env", "envs"})
+      if (component[key]) read_settings(component[key], settings, piece);
+    const auto dynamo =
+        std::ranges::find_if(front_ends, [](const FrontEnd& one) { return one.module.starts_with("dynamo."); });
+    const FrontEnd& front_end = dynamo == front_ends.end() ? front_ends.front() : *dynamo;
+    piece.text = text_of(settings) + std::string(front_end.command) + filled(words, settings, given_) + '\n';
+    pieces_.push_back(std::move(piece));
+  }
+
+  // By its own name, or what it says that it is.
+  static bool is_worker_of(std::string_view engine, const YAML::Node& component, const std::string& name) {
+    std::string all = name;
+    for (const char* key : {"image", "backend", "framework", "engine", "component", "module"})
+      all += ' ' + scalar_of(component, key);
+    std::ranges::transform(all, all.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    const auto says = [&](std::string_view word) { return all.find(word) != std::string::npos; };
+    return says(engine) && !says("frontend") && !says("router");
+  }
+
   const Environment& given_;
   std::map<std::string, Settings> config_maps_;
   std::string gpu_;  // of the whole file
@@ -256,7 +298,7 @@ bool looks_like_yaml(std::string_view text) {
 
 bool may_be_yaml(std::string_view text) {
   const auto names = [&](std::string_view key) { return !key.empty() && text.find(key) != std::string_view::npos; };
-  return names("command:") || names("args:") || names("entrypoint:") ||
+  return names("command:") || names("args:") || names("entrypoint:") || names("model-path:") || names("model_path:") ||
          std::ranges::any_of(launch_syntaxes(), names, &LaunchSyntax::recipe_key);
 }
 

@@ -117,10 +117,25 @@ std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text, const En
   return out;
 }
 
+namespace {
+
+// The last piece is Python: the servers that it starts stand for it.
+void replace_by_servers(std::vector<LaunchPiece>& pieces) {
+  const LaunchPiece python = std::move(pieces.back());
+  pieces.pop_back();
+  std::optional<LaunchPieces> servers = pieces_of_python_servers(python.text, true);
+  for (LaunchPiece& server : servers->pieces) {
+    server.line += python.line - 1;
+    pieces.push_back(std::move(server));
+  }
+}
+
+}  // namespace
+
 std::optional<LaunchPieces> pieces_of_markdown(std::string_view text) {
   if (text.starts_with("#!")) return std::nullopt;
   LaunchPieces out;
-  bool any_fence = false, open = false, is_code = false;
+  bool any_fence = false, open = false, is_code = false, is_python = false;
   std::string_view fence;
   std::size_t indent = 0, number = 0;
   static constexpr std::string_view kShells[] = {"",    "bash",      "sh",   "shell",         "console",
@@ -138,10 +153,12 @@ std::optional<LaunchPieces> pieces_of_markdown(std::string_view text) {
       std::string language(info.substr(0, info.find_first_of(" {,")));
       std::ranges::transform(language, language.begin(),
                              [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-      is_code = std::ranges::find(kShells, language) != std::end(kShells);
+      is_python = language == "python" || language == "py";
+      is_code = is_python || std::ranges::find(kShells, language) != std::end(kShells);
       if (is_code) out.pieces.push_back({"", "", number + 1, true, {}});
     } else if (open && inside.starts_with(fence) && inside.find_first_not_of(fence[0]) == npos) {
       open = false;
+      if (is_code && is_python) replace_by_servers(out.pieces);
     } else if (open && is_code) {
       std::string_view own = line;
       own.remove_prefix(std::min({indent, own.size(), std::min(own.find_first_not_of(" \t"), own.size())}));

@@ -31,5 +31,7 @@ std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Enviro
 std::optional<LaunchPieces> pieces_of_python(std::string_view text);
 std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text, const Environment& given);
 std::optional<LaunchPieces> pieces_of_markdown(std::string_view text);
+// popen_launch_server(..), sgl.Engine(..), lists of words. is_python: it is known to be; else its first line tells.
+std::optional<LaunchPieces> pieces_of_python_servers(std::string_view text, bool is_python = false);
 
 }  // namespace a2asim

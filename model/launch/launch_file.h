@@ -1,7 +1,7 @@
 // A file that starts servers, of any kind that people keep launches in -> the servers.
 //
 //     auto servers = find_servers_in_file(text);   // a script, or docker-compose, Kubernetes, Dockerfile, Markdown, a
-//     recipe
+//                                                  // recipe, a Python test
 //
 // The kind is told from the text itself. Errors: bad_input as in find_servers; a file of another kind (a scenario,
 // another engine's launch) is named as such; YAML that is broken is refused with its line.

@@ -128,6 +128,7 @@ class Evaluator {
     if (word.empty()) return error_ = "is no arithmetic", std::nullopt;
     at_ = end;
     if (is_shell_name_start(word.front())) return value_of_(word);
+    if (word.size() <= 2 && text_.substr(at_).starts_with('#')) return based(word);
     const bool hex = word.starts_with("0x") || word.starts_with("0X");
     const bool octal = !hex && word.size() > 1 && word.front() == '0';
     const std::string_view digits = word.substr(hex ? 2 : 0);
@@ -136,6 +137,21 @@ class Evaluator {
                                                 hex     ? 16
                                                 : octal ? 8
                                                         : 10);
+    if (failed != std::errc{} || last != digits.data() + digits.size()) error_ = "holds no number that bash reads";
+    return number;
+  }
+
+  // 10#08
+  Number based(std::string_view base_digits) {
+    std::size_t end = ++at_;
+    while (end < text_.size() && is_shell_name_char(text_[end])) ++end;
+    const std::string_view digits = text_.substr(at_, end - at_);
+    at_ = end;
+    int base = 0;
+    std::from_chars(base_digits.data(), base_digits.data() + base_digits.size(), base);
+    std::int64_t number = 0;
+    if (base < 2 || base > 36) return error_ = "holds no number that bash reads", std::nullopt;
+    const auto [last, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
     if (failed != std::errc{} || last != digits.data() + digits.size()) error_ = "holds no number that bash reads";
     return number;
   }

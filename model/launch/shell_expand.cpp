@@ -284,6 +284,10 @@ std::optional<ShellValue> ShellExpander::lookup(std::string_view name, std::stri
     return (*variables_.arguments)[static_cast<std::size_t>(*place) - 1];
   }
   if (name == "#" && variables_.arguments) return ShellValue{std::to_string(variables_.arguments->size())};
+  if (!index.empty() && variables_.keyed.contains(name)) {
+    const auto element = variables_.values.find(fmt::format("{}[{}]", name, word(index).text));
+    return element == variables_.values.end() ? ShellValue{} : element->second;
+  }
   if (!index.empty()) {
     const auto array = variables_.arrays.find(name);
     const auto at = arithmetic(index);
@@ -327,8 +331,9 @@ void ShellExpander::parameter(std::string_view inside, std::string_view source, 
     if (items) return out.add(std::to_string(items->size()));
     return value && !value->is_open ? out.add(std::to_string(value->text.size())) : out.add_open(source);
   }
+  if (inside.size() > 1 && inside.front() == '!') return indirect(inside.substr(1), source, quoted, out);
   const auto read = read_parameter(inside);
-  if (!read || (inside.size() > 1 && inside.front() == '!')) return out.add_open(source);
+  if (!read) return out.add_open(source);
   std::string_view operation = read->operation;
   const bool colon = operation.size() > 1 && operation[0] == ':' && std::string_view("-=+?").find(operation[1]) != npos;
   const char kind = operation.empty() ? '\0' : operation[colon ? 1 : 0];
@@ -347,6 +352,7 @@ void ShellExpander::parameter(std::string_view inside, std::string_view source, 
       auto from = arithmetic(operation.substr(1, second == npos ? npos : second - 1));
       const auto count =
           second == npos ? std::optional<std::int64_t>(INT64_MAX) : arithmetic(operation.substr(second + 1));
+      if (from && *from < 0 && read->index == "@") *from += static_cast<std::int64_t>(items->size());
       if (!from || !count || *from < 0 || *count < 0) return out.add_open(source);
       if (read->name == "@" || read->name == "*") *from = std::max<std::int64_t>(*from - 1, 0);
       const auto begin = std::min<std::size_t>(static_cast<std::size_t>(*from), items->size());
@@ -373,6 +379,19 @@ void ShellExpander::parameter(std::string_view inside, std::string_view source, 
   list({*value}, false, quoted, out);
 }
 
+// ${!A[@]}, the indices, and ${!N}, the variable that N names.
+void ShellExpander::indirect(std::string_view inside, std::string_view source, bool quoted, Output& out) {
+  const auto read = read_parameter(inside);
+  if (!read || !read->operation.empty() || variables_.keyed.contains(read->name)) return out.add_open(source);
+  if (auto items = items_of(read->name, read->index); items && read->index == "@") {
+    for (std::size_t i = 0; i < items->size(); ++i) (*items)[i] = {std::to_string(i)};
+    return list(*items, false, quoted, out);
+  }
+  const auto name = lookup(read->name, read->index);
+  const auto value = name && !name->is_open ? lookup(name->text, "") : std::nullopt;
+  return value ? list({*value}, false, quoted, out) : out.add_open(source);
+}
+
 ShellValue ShellExpander::transform(ShellValue value, std::string_view operation, std::string_view source) {
   const ShellValue open{std::string(source), true};
   if (value.is_open || value.text.size() > kMostMatchedBytes) return open;
@@ -385,11 +404,17 @@ ShellValue ShellExpander::transform(ShellValue value, std::string_view operation
     return pattern.is_open ? open : ShellValue{cut(value.text, pattern.text, kind == '#', twice)};
   }
   if (kind == '/') {
-    const std::size_t slash = rest.find('/');
-    const ShellValue pattern = word(rest.substr(0, slash));
-    const ShellValue with = word(slash == npos ? std::string_view() : rest.substr(slash + 1));
+    const bool front = !twice && rest.starts_with('#'), back = !twice && rest.starts_with('%');  // ${V/#p/w}, ${V/%p/w}
+    const std::string_view both = rest.substr(front || back ? 1 : 0);
+    std::size_t slash = both.find('/');
+    while (slash != npos && slash > 0 && both[slash - 1] == '\\') slash = both.find('/', slash + 1);
+    const ShellValue pattern = word(both.substr(0, slash));
+    const ShellValue with = word(slash == npos ? std::string_view() : both.substr(slash + 1));
     if (pattern.is_open || with.is_open) return open;
-    return {replace(value.text, pattern.text, with.text, twice)};
+    if (!front && !back) return {replace(value.text, pattern.text, with.text, twice)};
+    const std::string left = cut(value.text, pattern.text, front, true);
+    if (left.size() == value.text.size()) return value;
+    return {front ? with.text + left : left + with.text};
   }
   if (kind != ':') return open;
   const std::size_t second = operation.find(':', 1);

@@ -28,6 +28,7 @@ struct ShellVariables {
   std::map<std::string, ShellValue, std::less<>> values;  // of an array, its first element
   std::map<std::string, std::vector<ShellValue>, std::less<>> arrays;
   std::set<std::string, std::less<>> exported;
+  std::set<std::string, std::less<>> keyed;          // declare -A: the element ${A[k]} is the value "A[k]"
   std::optional<std::vector<ShellValue>> arguments;  // "$@"; nothing: those of the script, which only the outside knows
   std::map<std::string, std::string, std::less<>> defaults;  // of ${TP:-8} that counted because nobody set TP
 
@@ -56,6 +57,7 @@ class ShellExpander {
   void expand(std::string_view raw, bool quoted, Output& out);
   std::size_t dollar(std::string_view raw, std::size_t at, bool quoted, Output& out);
   void parameter(std::string_view inside, std::string_view source, bool quoted, Output& out);
+  void indirect(std::string_view inside, std::string_view source, bool quoted, Output& out);
   void list(const std::vector<ShellValue>& items, bool star, bool quoted, Output& out);
   ShellValue transform(ShellValue value, std::string_view operation, std::string_view source);
   std::optional<ShellValue> lookup(std::string_view name, std::string_view index);

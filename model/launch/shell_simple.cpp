@@ -81,6 +81,8 @@ void ShellRunner::assign(const Assignment& assignment) {
     }
     return variables_.set(name, std::move(value));
   }
+  if (variables_.keyed.contains(name))
+    return variables_.set(name + '[' + expander_.word(assignment.index).text + ']', std::move(value));
   std::vector<ShellValue>& items = variables_.arrays[name];
   const auto at = expander_.arithmetic(assignment.index);
   if (!at || *at < 0 || *at > kMostShellIterations) return variables_.unset(name);  // names for keys: not followed
@@ -90,10 +92,19 @@ void ShellRunner::assign(const Assignment& assignment) {
 }
 
 ShellStatus ShellRunner::run_array(const ShellNode& node) {
+  declare(node.operators);
+  const auto keys = [](const std::string& word) {
+    return word.starts_with('-') && word.find('A') != std::string::npos;
+  };
+  if (std::ranges::any_of(node.operators, keys)) variables_.keyed.insert(node.text);
+  if (variables_.keyed.contains(node.text)) {  // ([tp]=4 [dp]=2)
+    for (const std::string& raw : node.words)
+      if (const auto element = read_assignment(node.text + raw); element && !element->index.empty()) assign(*element);
+    return success;
+  }
   std::vector<ShellValue> items;
   for (const std::string& raw : node.words)
     for (ShellValue& item : expander_.fields(raw)) items.push_back(std::move(item));
-  declare(node.operators);
   std::vector<ShellValue>& own = variables_.arrays[node.text];
   if (!node.flag) own.clear();
   own.insert(own.end(), items.begin(), items.end());
@@ -106,17 +117,19 @@ bool ShellRunner::declare(const std::vector<std::string>& words) {
   if (words.empty() || !is_one_of(words.front(), {"export", "unset", "declare", "typeset", "local", "readonly"}))
     return false;
   const bool unsets = words.front() == "unset";
-  bool exports = words.front() == "export";
+  bool exports = words.front() == "export", is_keyed = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string& raw = words[i];
     if (raw.starts_with('-')) {
       exports |= raw.find('x') != std::string::npos;
+      is_keyed |= raw.find('A') != std::string::npos;
       continue;
     }
     const auto assignment = read_assignment(raw);
     const std::string name = assignment ? std::string(assignment->name) : expander_.word(raw).text;
     if (words.front() == "local" && !locals_.empty()) keep_local(name);
     if (unsets) variables_.unset(name);
+    if (is_keyed) variables_.keyed.insert(name);
     if (assignment) assign(*assignment);
     if (exports) variables_.exported.insert(name);
   }

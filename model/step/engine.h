@@ -36,7 +36,12 @@ struct Version {
   std::string_view commit;             // as far as known
   std::string_view changed;            // one line
   std::vector<Release> releases = {};  // those that hold it and no later one, oldest first
+  std::string_view release = {};       // the one of them whose own state this is; else empty
 };
+// What a scenario calls it, so that it is found again.
+inline std::string_view name_of_state(const Version& version) {
+  return version.release.empty() ? version.name : version.release;
+}
 std::string releases_in_words(const Version& version);  // "v0.5.13, v0.5.13.post1", or ""
 
 // What a person asked for, and what they should know about the answer.

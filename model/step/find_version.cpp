@@ -29,20 +29,6 @@ bool is_date(std::string_view text) {
          day <= days[static_cast<std::size_t>(month - 1)] + (month == 2 && leap ? 1 : 0);
 }
 
-// Sorts "v0.5.8" before "v0.5.9" and "v0.5.20" after it; only major, minor, patch.
-std::array<int, 3> version_numbers(std::string_view text) {
-  std::array<int, 3> numbers{};
-  std::size_t at = 0;
-  for (int& number : numbers) {
-    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), number);
-    if (error != std::errc{}) break;
-    at = static_cast<std::size_t>(end - text.data());
-    if (at >= text.size() || text[at] != '.') break;
-    ++at;
-  }
-  return numbers;
-}
-
 const Version* by_name(Versions versions, std::string_view name) {
   const auto found = std::ranges::find(versions, name, &Version::name);
   return found == versions.end() ? nullptr : *found;
@@ -73,6 +59,19 @@ Result<VersionMatch> by_release(Versions versions, std::string_view text, std::s
 }
 
 }  // namespace
+
+std::array<int, 3> version_numbers(std::string_view text) {
+  std::array<int, 3> numbers{};
+  std::size_t at = 0;
+  for (int& number : numbers) {
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), number);
+    if (error != std::errc{}) break;
+    at = static_cast<std::size_t>(end - text.data());
+    if (at >= text.size() || text[at] != '.') break;
+    ++at;
+  }
+  return numbers;
+}
 
 Result<VersionMatch> find_version(Versions versions, std::string_view text, std::string_view older) {
   std::string word;

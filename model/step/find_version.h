@@ -1,6 +1,7 @@
 // One of an engine's versions by what people call it.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -13,5 +14,8 @@ namespace a2asim {
 // `older`. Errors: bad_input.
 Result<VersionMatch> find_version(std::span<const Version* const> versions, std::string_view text,
                                   std::string_view older);
+
+// Sorts "0.5.8" before "0.5.9" and "0.5.20" after it; only major, minor, patch.
+std::array<int, 3> version_numbers(std::string_view text);
 
 }  // namespace a2asim

@@ -86,6 +86,7 @@ std::optional<std::string_view> guess_quantization(std::string_view model_path) 
   const std::string path = normalized(model_path);
   const bool nvidia_fp4 = path.starts_with("nvidia/") && path.find("-fp4") != std::string::npos;
   if (path.find("nvfp4") != std::string::npos || nvidia_fp4) return "modelopt_fp4";
+  if (path.find("mxfp8") != std::string::npos) return "mxfp8";
   return std::nullopt;
 }
 

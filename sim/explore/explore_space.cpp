@@ -224,7 +224,7 @@ Scenario explore_scenario(const Version& version, const ExploreConfiguration& co
   A2ASIM_INVARIANT(configuration.parallel.tp_size.has_value(), "a configuration has ranks");
   Scenario scenario;
   scenario.engine = engine_of(version).name;
-  scenario.version = version.name;
+  scenario.version = name_of_state(version);
   scenario.parallel = configuration.parallel;
   scenario.env = configuration.env;
   if (configuration.launch) {

@@ -40,6 +40,13 @@ TEST_CASE("replay: an expectation that fails is said and gives 1") {
   CHECK(outcome.out.find("NOT AS EXPECTED: expected verdict disagrees, got agrees") != std::string::npos);
 }
 
+TEST_CASE("replay: a launch is told from a scenario, with the command that takes it") {
+  const TemporaryFile launch("run.sh", "sglang serve --model-path M --tp 8\n");
+  const Outcome outcome = run({"replay", launch.path});
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.err.find("this is a launch, not a scenario: run it with 'a2asim check --file") != std::string::npos);
+}
+
 TEST_CASE("replay: text has the verdict first, then what each rank saw, the chain, and the waste") {
   const Outcome outcome = run({"replay", shipped("collapse"), "--digest"});
   CHECK(outcome.err.empty());

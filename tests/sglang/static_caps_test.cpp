@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "model/check/check.h"
+#include "model/engines/sglang/generation.h"
 #include "tests/launch.h"
 
 using namespace a2asim;
@@ -179,6 +180,64 @@ TEST_CASE("static caps: experts must be divisible, redundant ones counted") {
   inputs.num_experts.reset();
   inputs.ep_size = 32;
   CHECK_FALSE(has(inputs, refused));
+}
+
+TEST_CASE("static caps: DeepEP's low-latency kernels take top_k up to 11 and a list of hidden sizes") {
+  StaticCapInputs inputs = inputs_of(StaticCapBackend::deepep, 8);
+  inputs.requests_per_dp_rank = 1;
+  inputs.top_k = 11;
+  inputs.hidden_size = 7168;
+  CHECK_FALSE(has(inputs, refused));
+  inputs.top_k = 12;
+  CHECK(item(inputs, Phase::start).message.find("top_k up to 11, not 12") != std::string::npos);
+  inputs.prefill_only = true;  // auto: normal mode only
+  CHECK_FALSE(has(inputs, refused));
+  inputs.deepep_mode = DeepEpMode::low_latency;
+  CHECK(has(inputs, refused));
+  inputs.deepep_mode = DeepEpMode::normal;
+  inputs.prefill_only = false;
+  CHECK_FALSE(has(inputs, refused));
+  inputs.deepep_mode = DeepEpMode::automatic;
+  inputs.top_k = 8;
+  inputs.hidden_size = 3072;
+  CHECK(item(inputs, Phase::start).message.find("not 3072") != std::string::npos);
+  inputs.backend = StaticCapBackend::mooncake;
+  CHECK_FALSE(has(inputs, refused));
+}
+
+TEST_CASE("static caps: nothing bounds deepep's cap before #9567") {
+  const auto most = [](std::string_view version) { return find_generation(version)->generation->deepep.most_tokens; };
+  CHECK(most("2025-09-04") == 0);
+  CHECK(most("2025-09-05") == 1024);
+  CHECK(most("v0.5.1.post3") == 0);
+  CHECK(most("v0.5.2") == 1024);
+  CHECK(most("newest") == 1024);
+  StaticCapInputs inputs = inputs_of(StaticCapBackend::deepep, 8);
+  inputs.env_cap = "2048";
+  inputs.deepep.most_tokens = most("2025-09-04");
+  CHECK_FALSE(has(inputs, refused));
+}
+
+TEST_CASE("static caps: a request limit that memory bounds first is a warning, which says where it begins") {
+  StaticCapInputs inputs = inputs_of(StaticCapBackend::deepep, 8);
+  inputs.decode_only = true;
+  inputs.requests_per_dp_rank = 4000;
+  CHECK(has(inputs, StaticCapOutcome::exceeds));
+  inputs.memory_bounds_requests = true;
+  CHECK_FALSE(has(inputs, StaticCapOutcome::exceeds));
+  CHECK(item(inputs, Phase::eager_decode).message.starts_with("from 129 running requests a replica on"));
+  inputs.decode_graph_max_bs = 256;  // captured whatever runs
+  CHECK(has(inputs, StaticCapOutcome::exceeds));
+
+  const std::string base = "sglang serve --model-path M --tp 8 --dp 8 --enable-dp-attention --moe-a2a-backend deepep ";
+  const auto verdict = [&](const std::string& options) {
+    return check_deployment(*a2asim::test::deploy("v0.5.16", base + options)).verdict;
+  };
+  CHECK(verdict("--max-running-requests 8192 --disable-cuda-graph") == Verdict::over_capacity);  // 1024 a replica
+  CHECK(verdict("--max-running-requests 30000 --disable-cuda-graph") == Verdict::agrees);
+  CHECK(verdict("--max-running-requests 30000 --cuda-graph-max-bs 256") == Verdict::over_capacity);
+  CHECK(verdict("--max-running-requests 30000 --disable-cuda-graph --max-total-tokens 1000000") ==
+        Verdict::over_capacity);
 }
 
 TEST_CASE("static caps: start-up budgets of mori, pplx and deepep_v2") {

@@ -63,12 +63,13 @@ TEST_CASE("deploy_command says what came of a command") {
   CHECK(deployed->model == deployed->guessed->shape);
   CHECK_FALSE(deployed->argument_notes.empty());
 
-  const auto refused = deploy_command("python3 -m sglang.launch_server --model-path M --moe-a2a-backend deeep", {});
+  DeployOptions release;
+  release.version = *engines().front()->find_version("v0.5.18");
+  const auto refused = deploy_command("python3 -m sglang.launch_server --model-path M --moe-a2a-backend deeep", release);
   REQUIRE(refused.has_value());
   CHECK_FALSE(refused->deployment);
   REQUIRE(refused->refused.has_value());
-  const Version& newest = *engines().front()->versions().back();
-  const std::string fix = engines().front()->fix_for_refused(newest, refused->launch.argv);
+  const std::string fix = engines().front()->fix_for_refused(*release.version.version, refused->launch.argv);
   CHECK(fix.find("give --moe-a2a-backend deepep") != std::string::npos);
 
   CHECK_FALSE(deploy_command("python3 serve.py --tp 8", {}).has_value());

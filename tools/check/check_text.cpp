@@ -217,7 +217,8 @@ std::string_view verdict_in_words(Verdict verdict) {
 std::string version_words(const Version& generation) {
   const Engine& engine = engine_of(generation);
   const std::string_view library = engine.flashinfer(generation).tag;
-  return fmt::format("{} {} ({}){}{}", engine.name, generation.name, generation.date,
+  const std::string rules = generation.release.empty() ? "" : fmt::format("{}, rules of ", generation.release);
+  return fmt::format("{} {}{} ({}){}{}", engine.name, rules, generation.name, generation.date,
                      library.empty() ? "" : ", FlashInfer ", library);
 }
 

@@ -34,7 +34,8 @@ Result<std::size_t> generation_index(const Engine& engine, const std::string& te
   const Result<VersionMatch> match = find_version(engine, {std::string(engine.name), text});
   if (!match) return tl::unexpected(match.error());
   const std::vector<const Version*> versions = engine.versions();
-  return static_cast<std::size_t>(std::ranges::find(versions, match->version) - versions.begin());
+  const auto same = [&](const Version* version) { return version->name == match->version->name; };
+  return static_cast<std::size_t>(std::ranges::find_if(versions, same) - versions.begin());
 }
 
 // "GEN", "GEN..GEN" (oldest first) or "all".

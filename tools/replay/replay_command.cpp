@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "model/launch/launch_file.h"
 #include "sim/alltoall/parallel.h"
 #include "sim/cluster/replay.h"
 #include "sim/cluster/trace.h"
@@ -67,10 +68,19 @@ void show_progress(ReplayOptions& options, ProgressLine& line, const std::string
   };
 }
 
+// What is no scenario may be a launch, which another command takes.
+std::optional<Error> as_launch(const std::string& file) {
+  const Result<std::string> text = read_text_file(file);
+  if (!text || !find_servers_in_file(*text)) return std::nullopt;
+  return Error{ErrorKind::bad_input,
+               fmt::format("{}: this is a launch, not a scenario: run it with 'a2asim check --file {}'", one_line(file),
+                           one_line(file))};
+}
+
 // drawing_bytes: how much of a page's drawings this file may take; 0: there is no page.
 Result<ReplayForPage> replay_file(const std::string& file, const ReplayOptions& options, std::int64_t drawing_bytes) {
   Result<Scenario> scenario = load_scenario(file);
-  if (!scenario) return tl::unexpected(scenario.error());
+  if (!scenario) return tl::unexpected(as_launch(file).value_or(scenario.error()));
   Result<ReplayForPage> run = replay_for_page(std::move(*scenario), file, options, drawing_bytes);
   if (run && run->scenario.expect && !options.version.is_given())
     run->expectation = Expectation{*run->scenario.expect, differs_from(*run->scenario.expect, run->report)};

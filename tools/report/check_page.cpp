@@ -165,7 +165,7 @@ std::optional<Scenario> witness_scenario(const CheckReport& report, const std::v
   if (scenario.steps.empty()) return std::nullopt;
   scenario.name = "witness";
   scenario.engine = engine_of(*report.generation).name;
-  scenario.version = report.generation->name;
+  scenario.version = name_of_state(*report.generation);
   scenario.launch = shell_command(engine_of(*report.generation), argv);
   scenario.env.insert(env.begin(), env.end());
   scenario.model = {model->num_experts, model->top_k, kWitnessHidden, 1, DataType::bfloat16};

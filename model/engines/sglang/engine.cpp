@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "model/base/one_line.h"
 #include "model/base/words.h"
 #include "model/engines/sglang/cap_variable.h"
@@ -65,18 +67,26 @@ Result<DeployedCommand> deploy(LaunchCommand command, const DeployOptions& optio
   Result<ParsedArgs> parsed = parse_server_args(generation.options, out.launch.argv, ParseMode::lenient);
   if (!parsed && parsed.error().kind != ErrorKind::parse_error) return tl::unexpected(parsed.error());
   if (!parsed) {
+    if (const std::string fix = fix_for_newer_choice(generation, out.launch.argv); !fix.empty())
+      return fail(ErrorKind::bad_input, fix);
     out.refused = std::move(parsed.error());
     return out;
   }
   // A front end of its own takes more options than the server's.
   const bool is_server = out.launch.front_end == nullptr || out.launch.front_end->is_server;
+  // A change stands for all that was built on it: what some other version takes is a note there, and no refusal.
+  const auto is_this = [&](const Generation& one) { return &one == &generation; };
+  if (std::ranges::any_of(generations(), is_this))
+    std::erase_if(parsed->unrecognized,
+                  [](const std::string& word) { return !lists_with(word.substr(0, word.find('='))).empty(); });
   if (is_server && !parsed->unrecognized.empty()) {
     const std::string words = fmt::format("{}", fmt::join(parsed->unrecognized, " "));
-    if (&generation == &newest_generation())  // a newer release may have it: no verdict without knowing what it does
+    if (!generation.options_are_complete)  // it may have it all the same: no verdict without knowing what it does
       return fail(
           ErrorKind::bad_input,
-          fmt::format("{} is no option of SGLang up to {}: {}, or name the version that has it", one_line(words, 100),
-                      generation.name, fix_for_unrecognized(generation, parsed->unrecognized)));
+          fmt::format("{} is no option of SGLang that is known up to {} ({}): {}, or name the version that has it",
+                      one_line(words, 100), generation.name, generation.date,
+                      fix_for_unrecognized(generation, parsed->unrecognized)));
     out.refused =
         Error{ErrorKind::parse_error, "launch_server: error: unrecognized arguments: " + one_line(words, 200)};
     return out;

@@ -20,10 +20,15 @@
 #include "model/engines/sglang/rules/sizing.h"
 #include "model/engines/sglang/rules/topology.h"
 #include "model/engines/sglang/start/server_args_start.h"
+#include "model/engines/sglang/static_caps.h"
 #include "model/flashinfer/capacity.h"
 #include "model/step/engine.h"
 
 namespace a2asim {
+
+// resolve_max_num_reqs: an unset limit is clamped to 2048..4096 by the token capacity, which a command does not settle.
+// So memory is sure to bound no fewer.
+inline constexpr std::int64_t kLeastDefaultRequests = 2048;
 
 // How many requests one data-parallel rank may run at once (Scheduler, resolve_max_num_reqs).
 struct RequestBoundRules {
@@ -40,10 +45,30 @@ struct NotModelled {
   std::string_view what = {};
 };
 
+struct Generation;
+
+// What a release has besides the rules of its version: its branch is cut later than the change that the version stands
+// for.
+struct ReleaseState {
+  std::string_view name;  // "v0.5.11"
+  OptionList options;
+  FlashInferVersion flashinfer;
+  void (*besides)(Generation& own) = nullptr;
+};
+
+// What the days before a change lacked, of a change that is older than all versions.
+struct EarlierState {
+  std::string_view until_date, until_release;  // the day of the change, and the first release with it
+  void (*lacks)(Generation& own);
+};
+
 struct Generation : Version {
   NotModelled not_modelled;
 
-  OptionList options;  // the nearest one for the commits between
+  OptionList options;
+  bool options_are_complete = true;  // false: not all of them were read, so that one missing here may exist
+  std::vector<EarlierState> earlier_states;
+  std::vector<ReleaseState> release_states;  // of those of its releases that have more than its rules
   StartRules start;
   DpAttentionWorldInfo world_info = nullptr;
   GatherRules gather;
@@ -54,6 +79,7 @@ struct Generation : Version {
   CapacityRules capacity;
   SanitizeRule sanitize = SanitizeRule::none;
   RequestBoundRules requests;
+  DeepEpLimits deepep;
 
   std::string_view cap_default;                 // the cap where its variable is not set, in words
   bool cap_is_times_ep_size = false;            // either way
@@ -81,9 +107,9 @@ const Generation& first_with(bool Generation::*fact);
 
 // What a person asked for, and what they should know about the answer.
 struct GenerationMatch {
-  const Generation* generation = nullptr;
-  bool has_flashinfer_dispatcher = true;  // false before #14668
-  std::string note;                       // empty, or one line
+  const Generation* generation = nullptr;  // of generations(), or one of them with what a release or a day has besides
+  bool has_flashinfer_dispatcher = true;   // false before #14668
+  std::string note;                        // empty, or one line
 };
 
 // text: a PR ("pr30450", "30450", "#30450"), a date ("2026-06-20": the one in force that day), a release ("v0.5.13"),

@@ -1,6 +1,7 @@
 #include "model/engines/sglang/static_caps.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -33,11 +34,15 @@ constexpr std::array<StaticCapRow, 7> kRows{{
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
+std::int64_t own_limit(const StaticCapInputs& inputs) {
+  return inputs.backend == B::deepep ? inputs.deepep.most_tokens : row_of(inputs.backend).own_limit;
+}
+
 std::string raise_env(const StaticCapInputs& inputs, std::int64_t tokens) {
   const StaticCapRow& row = row_of(inputs.backend);
-  if (row.own_limit == 0 || tokens <= row.own_limit)
-    return fmt::format("set {}={} (now {})", row.env, tokens, static_cap(inputs));
-  return fmt::format("{} may not exceed {}, so the tokens must go down", row.env, row.own_limit);
+  const std::int64_t most = own_limit(inputs);
+  if (most == 0 || tokens <= most) return fmt::format("set {}={} (now {})", row.env, tokens, static_cap(inputs));
+  return fmt::format("{} may not exceed {}, so the tokens must go down", row.env, most);
 }
 
 StaticCapItem refused(std::optional<std::int64_t> value, std::int64_t limit, std::string message, std::string fix) {
@@ -60,12 +65,30 @@ bool uses_normal_kernels(const StaticCapInputs& inputs) {
 void check_own_limit(const StaticCapInputs& inputs, std::vector<StaticCapItem>& items) {
   const StaticCapRow& row = row_of(inputs.backend);
   const bool buffer_used = is_bounded(inputs, Phase::eager_decode) || is_bounded(inputs, Phase::prefill);
-  const std::int64_t cap = static_cap(inputs);
-  if (row.own_limit == 0 || cap <= row.own_limit || !buffer_used) return;
-  items.push_back(
-      refused(cap, row.own_limit,
-              fmt::format("{}={} is above {}, the most that {} accepts", row.env, cap, row.own_limit, row.name),
-              fmt::format("set {} to at most {}", row.env, row.own_limit)));
+  const std::int64_t cap = static_cap(inputs), most = own_limit(inputs);
+  if (most == 0 || cap <= most || !buffer_used) return;
+  items.push_back(refused(cap, most,
+                          fmt::format("{}={} is above {}, the most that {} accepts", row.env, cap, most, row.name),
+                          fmt::format("set {} to at most {}", row.env, most)));
+}
+
+// The first low-latency dispatch asserts on the host.
+void check_low_latency_kernels(const StaticCapInputs& inputs, std::vector<StaticCapItem>& items) {
+  const bool dispatches = (!inputs.prefill_only && is_bounded(inputs, Phase::eager_decode)) ||
+                          (!inputs.decode_only && is_bounded(inputs, Phase::prefill));
+  if (inputs.backend != B::deepep || !dispatches) return;
+  const DeepEpLimits& limits = inputs.deepep;
+  const std::string fix = inputs.decode_only ? "choose another --moe-a2a-backend"
+                                             : "use --deepep-mode normal, or another --moe-a2a-backend";
+  if (inputs.top_k.value_or(0) > limits.max_top_k)
+    items.push_back(refused(
+        inputs.top_k, limits.max_top_k,
+        fmt::format("DeepEP's low-latency kernels take top_k up to {}, not {}", limits.max_top_k, *inputs.top_k), fix));
+  if (inputs.hidden_size && std::ranges::count(limits.hidden_sizes, *inputs.hidden_size) == 0)
+    items.push_back(refused(inputs.hidden_size, 0,
+                            fmt::format("DeepEP's low-latency kernels are compiled for hidden_size {}, not {}",
+                                        fmt::join(limits.hidden_sizes, ", "), *inputs.hidden_size),
+                            fix));
 }
 
 void check_experts(const StaticCapInputs& inputs, std::vector<StaticCapItem>& items) {
@@ -144,8 +167,16 @@ void check_decode(const StaticCapInputs& inputs, std::vector<StaticCapItem>& ite
   if (inputs.prefill_only || !is_bounded(inputs, Phase::eager_decode)) return;
   const auto requests = inputs.requests_per_dp_rank;
   if (requests) {
-    items.push_back(compare(inputs, decode_phase(inputs), decode_tokens_per_rank(inputs, *requests),
-                            decode_origin(inputs, *requests)));
+    StaticCapItem item = compare(inputs, decode_phase(inputs), decode_tokens_per_rank(inputs, *requests),
+                                 decode_origin(inputs, *requests));
+    if (item.outcome == StaticCapOutcome::exceeds && inputs.memory_bounds_requests) {
+      item.outcome = StaticCapOutcome::beyond_memory;
+      item.message = fmt::format(
+          "from {} running requests a replica on, more tokens a rank than {} = {}: {}; the request "
+          "limit of {} a replica admits that, if the memory holds so many",
+          safe_requests(inputs) + 1, row_of(inputs.backend).env, item.cap, row_of(inputs.backend).above_cap, *requests);
+    }
+    items.push_back(std::move(item));
   } else {
     const StaticCapRow& row = row_of(inputs.backend);
     items.push_back(
@@ -236,6 +267,7 @@ std::vector<StaticCapItem> check_static_cap(const StaticCapInputs& inputs) {
   check_own_limit(inputs, items);
   check_experts(inputs, items);
   check_ranks(inputs, items);
+  check_low_latency_kernels(inputs, items);
   check_start_budget(inputs, items);
   check_decode(inputs, items);
   check_prefill(inputs, items);

@@ -35,7 +35,7 @@ struct StaticCapRow {
   std::string_view name;     // value of --moe-a2a-backend
   std::string_view env;      // the variable that sets the cap
   std::int64_t default_cap;  // tokens one rank may dispatch
-  std::int64_t own_limit;    // the cap itself may not exceed this; 0: no such limit
+  std::int64_t own_limit;    // the cap itself may not exceed this; 0: no such limit (deepep: DeepEpLimits)
   StartBudget start_budget;
   bool leaves_above_cap;        // a batch above the cap takes another path: slower, nobody dies
   bool overlap_splits_prefill;  // two-batch overlap also halves prefill (never with low latency)
@@ -44,6 +44,15 @@ struct StaticCapRow {
 std::span<const StaticCapRow> static_cap_rows();
 const StaticCapRow& row_of(StaticCapBackend backend);
 const StaticCapRow* find_static_cap(std::string_view moe_a2a_backend);  // nullptr: not one of these
+
+// What DeepEP's low-latency kernels are compiled for, of one state of the library and of SGLang's dispatcher.
+struct DeepEpLimits {
+  std::int64_t max_top_k = 11;
+  std::span<const std::int64_t> hidden_sizes = kHiddenSizes;
+  std::int64_t most_tokens = 1024;  // the cap itself may not exceed it (#9567, 2025-09-05); 0: nothing asserts it
+
+  static constexpr std::int64_t kHiddenSizes[] = {2048, 2560, 4096, 5120, 6144, 7168, 8192};
+};
 
 struct StaticCapInputs {
   StaticCapBackend backend = StaticCapBackend::deepep;
@@ -59,16 +68,21 @@ struct StaticCapInputs {
   bool two_batch_overlap = false;
   bool decode_only = false;                 // --disaggregation-mode decode
   bool prefill_only = false;                // --disaggregation-mode prefill
+  bool memory_bounds_requests = false;      // the stated bound is above what SGLang is sure to have memory for
+  DeepEpLimits deepep;                      // read for deepep
   std::optional<std::int64_t> num_experts;  // routed
+  std::optional<std::int64_t> top_k;
+  std::optional<std::int64_t> hidden_size;
   std::int64_t num_redundant_experts = 0;   // --ep-num-redundant-experts
   std::int64_t ep_size = 1;
 };
 
 enum class StaticCapOutcome : std::uint8_t {
   fits,
-  exceeds,  // explicit flags admit a batch above the cap
-  open,     // depends on something that the command leaves open: `message` states the threshold
-  refused,  // the engine would not start
+  exceeds,        // explicit flags admit a batch above the cap
+  beyond_memory,  // only a request bound does that no memory may hold: `message` states where it begins
+  open,           // depends on something that the command leaves open: `message` states the threshold
+  refused,        // the engine would not start
 };
 
 struct StaticCapItem {

@@ -63,6 +63,8 @@ StaticCapInputs static_cap_inputs(const SglangPart& sglang, const Deployment& de
   in.env_cap = sglang.env.get(row.env);
   in.default_cap = sglang.default_cap(row);
   if (deployment.requests_per_dp_rank.is_explicit) in.requests_per_dp_rank = deployment.requests_per_dp_rank.value;
+  in.memory_bounds_requests = !args.max_total_tokens && deployment.requests_per_dp_rank.value > kLeastDefaultRequests;
+  in.deepep = sglang.generation().deepep;
   if (deployment.prefill_tokens.is_explicit) in.chunk_per_dp_rank = args.chunked_prefill_size;
   in.max_prefill_tokens = args.max_prefill_tokens;
   const bool deepep_normal = row.backend == StaticCapBackend::deepep && in.deepep_mode == DeepEpMode::normal;
@@ -75,7 +77,11 @@ StaticCapInputs static_cap_inputs(const SglangPart& sglang, const Deployment& de
   in.two_batch_overlap = args.enable_two_batch_overlap;
   in.decode_only = !deployment.prefill_reachable;
   in.prefill_only = !deployment.decode_reachable;
-  if (deployment.model) in.num_experts = deployment.model->num_experts;
+  if (deployment.model) {
+    in.num_experts = deployment.model->num_experts;
+    in.top_k = deployment.model->top_k;
+    in.hidden_size = deployment.model->hidden_size;
+  }
   in.num_redundant_experts = args.ep_num_redundant_experts;
   in.ep_size = deployment.topology.ep_size;
   return in;
@@ -109,6 +115,8 @@ void add_static_findings(const StaticCapInputs& inputs, const std::vector<Static
       if (item.tokens_per_rank)
         finding.chain.push_back(fmt::format("{} tokens a rank against {} = {}", *item.tokens_per_rank,
                                             row_of(inputs.backend).env, item.cap));
+    } else if (item.outcome == StaticCapOutcome::beyond_memory) {
+      finding.severity = Severity::warning;
     } else if (item.outcome == StaticCapOutcome::refused) {
       finding.kind = FindingKind::rejected;
       finding.severity = Severity::error;

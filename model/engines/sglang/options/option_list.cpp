@@ -1,9 +1,14 @@
 #include "model/engines/sglang/options/option_list.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +55,7 @@ const Kind& kind_of(std::string_view word) {
 // One list: where it comes from, and its options once they are asked for.
 struct List {
   OptionList list;
-  std::string_view description, after, lines;
+  std::string_view date, description, after, lines;
   std::once_flag read, prepared;
   std::deque<std::string> texts;  // what its flags point into
   std::deque<Flag> own;
@@ -173,12 +178,15 @@ std::deque<List>& lists() {
       const std::size_t known = found.size();
       for (const OptionText& file : option_texts()) {
         std::string_view text = file.text;
-        const std::string_view description = take_line(text);
+        std::string_view description = take_line(text);
+        const std::string_view date = description.substr(0, description.find(' '));
+        description.remove_prefix(date.size() + 1);
         const bool is_first = !text.starts_with("after ");
         const std::string_view after = is_first ? "" : take_line(text).substr(6);
         if (after != before) continue;
         List& list = found.emplace_back();
         list.list = {file.name};
+        list.date = date;
         list.description = description;
         list.after = after;
         list.lines = text;
@@ -190,8 +198,8 @@ std::deque<List>& lists() {
   return all;
 }
 
-List& find(OptionList wanted) {
-  const auto found = std::ranges::find(lists(), wanted, &List::list);
+List& find(std::string_view name) {
+  const auto found = std::ranges::find(lists(), name, [](const List& list) { return list.list.name; });
   A2ASIM_INVARIANT(found != lists().end(), "an option list of this name exists");
   return *found;
 }
@@ -204,7 +212,7 @@ const std::vector<const Flag*>& flags_of(List& list) {
 }
 
 void read(List& list) {
-  if (!list.after.empty()) list.flags = flags_of(find({list.after}));
+  if (!list.after.empty()) list.flags = flags_of(find(list.after));
   Changes changes(list);
   std::string_view rest = list.lines;
   while (!rest.empty()) {
@@ -225,6 +233,24 @@ void read(List& list) {
   }
 }
 
+// The later list's flags, and those of the earlier one that it has no name of.
+const OptionSet& options_between(List& earlier, List& later) {
+  static std::mutex mutex;
+  static std::map<std::pair<const List*, const List*>, std::unique_ptr<const OptionSet>> known;
+  const std::scoped_lock lock(mutex);
+  std::unique_ptr<const OptionSet>& options = known[{&earlier, &later}];
+  if (options) return *options;
+  std::vector<const Flag*> flags = flags_of(later);
+  std::set<std::string_view> names;
+  for (const Flag* flag : flags)
+    for (const std::string_view name : split_words(flag->option_strings)) names.insert(name);
+  for (const Flag* flag : flags_of(earlier))
+    if (std::ranges::none_of(split_words(flag->option_strings), [&](auto name) { return names.contains(name); }))
+      flags.push_back(flag);
+  options = std::make_unique<const OptionSet>(flags);
+  return *options;
+}
+
 }  // namespace
 
 std::span<const OptionList> option_lists() {
@@ -236,12 +262,37 @@ std::span<const OptionList> option_lists() {
   return all;
 }
 
-std::string_view description(OptionList list) { return find(list).description; }
+std::string description(OptionList list) {
+  std::string words(find(list.name).description);
+  return list.until.empty() ? words : words + " to " + std::string(find(list.until).description);
+}
 
 const OptionSet& option_set(OptionList wanted) {
-  List& list = find(wanted);
+  if (!wanted.until.empty()) return options_between(find(wanted.name), find(wanted.until));
+  List& list = find(wanted.name);
   std::call_once(list.prepared, [&] { list.options = std::make_unique<const OptionSet>(flags_of(list)); });
   return *list.options;
+}
+
+std::string_view date_of(OptionList list) { return find(list.name).date; }
+
+std::string lists_with(std::string_view option) {
+  std::string_view first, last;
+  for (const List& list : lists()) {
+    if (option_set(list.list).find(option) == nullptr) continue;
+    if (first.empty()) first = list.description;
+    last = list.description;
+  }
+  return first == last ? std::string(first) : fmt::format("{} to {}", first, last);
+}
+
+OptionList options_at(OptionList list, std::string_view date) {
+  auto at = std::ranges::find(lists(), list.name, [](const List& known) { return known.list.name; });
+  A2ASIM_INVARIANT(at != lists().end(), "a version names a list that exists");
+  for (auto later = at; later != lists().end(); ++later)
+    if (later->date <= date) at = later;  // dates compare as text
+  const auto next = std::next(at);
+  return {at->list.name, at->date < date && next != lists().end() ? next->list.name : ""};
 }
 
 }  // namespace a2asim

@@ -70,8 +70,17 @@ Result<void> check_any_dispatch(const AllToAllSetup& out, const std::optional<Mo
   return check_dispatch_launch(flashinfer, top_k, ep_size);
 }
 
+// Whether any forward of this worker goes through dispatch.
+bool dispatches(const Started& started) {
+  const ServerArgs& args = started.args;
+  const bool captures_prefill = args.cuda_graph_backend_prefill && !prefill_graphs_disabled(args);
+  return args.disaggregation_mode != "prefill" || !started.generation().extend_leaves_alltoall || started.given.rule ||
+         captures_prefill;
+}
+
 // What FlashInfer refuses in every dispatch, whatever the batch.
 void add_launch_error(const Started& started, std::int64_t ranks, AllToAllSetup& out) {
+  if (!dispatches(started)) return;
   const auto check = [&](const FlashInferLimits& flashinfer) {
     return check_any_dispatch(out, started.given.model, ranks, flashinfer);
   };

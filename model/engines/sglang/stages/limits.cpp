@@ -9,8 +9,6 @@ namespace a2asim::stages {
 namespace {
 
 constexpr std::int64_t kLeastDefaultChunk = 2048;  // tokens: of all rows above
-// resolve_max_num_reqs: an unset limit is clamped to 2048..4096 by the token capacity, which a command does not settle.
-constexpr std::int64_t kLeastDefaultRequests = 2048;
 constexpr std::int64_t kMostClampedRequests = 4096;
 
 // The draft model. Only EAGLE on the target's own NextN layer is known to have experts: EAGLE3 and other draft models

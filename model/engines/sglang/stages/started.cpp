@@ -31,13 +31,14 @@ const MemoryDefaults& memory_defaults(std::optional<double> gpu_memory_gib) {
 }
 
 // cutedsl and the NVFP4 dispatch ask for the quantization, which SGLang reads from the model where no flag gives it.
-void settle_quantization(const DeploymentInputs& inputs, ServerArgs& args, Said& said) {
+void settle_quantization(const StartRules& rules, const DeploymentInputs& inputs, ServerArgs& args, Said& said) {
   if (args.quantization) return;
   if (args.moe_a2a_backend != "flashinfer" && !args.moe_runner_backend.starts_with("flashinfer")) return;
   if (inputs.model_quantization) {
     args.quantization = *inputs.model_quantization;
     said.note(fmt::format("quantization {} is taken from the model's config", *args.quantization));
-  } else if (const auto guessed = guess_quantization(args.model_path.value_or(""))) {
+  } else if (const auto guessed = guess_quantization(args.model_path.value_or(""));
+             guessed && (*guessed != "mxfp8" || rules.runner_follows_checkpoint)) {
     args.quantization = std::string(*guessed);
     said.note(
         fmt::format("quantization {} is guessed from the name in --model-path; give --quantization if it is "
@@ -50,7 +51,7 @@ void settle_quantization(const DeploymentInputs& inputs, ServerArgs& args, Said&
 // it stays open, so that no handler refuses what the command does not settle.
 void settle_defaults(const MemoryDefaults& memory, Started& out, Said& said) {
   ServerArgs& args = out.args;
-  settle_quantization(out.given, args, said);
+  settle_quantization(out.generation().start, out.given, args, said);
   const bool memory_known = out.given.gpu_memory_gib.has_value();
   const bool sizes_given = args.cuda_graph_bs && !args.cuda_graph_bs->empty();
   out.chunk_is_explicit = args.chunked_prefill_size || memory_known;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "model/base/nearest.h"
@@ -69,10 +70,24 @@ std::string fix_for_unrecognized(const Generation& generation, std::span<const s
     is_value = !dash.empty();
     const std::string meant = is_value ? "--" + option.substr(dash.size()) : std::string(nearest(option, names));
     fix += fix.empty() ? "" : "; ";
-    fix += meant.empty() ? fmt::format("leave out {}", one_line(word, 60))
-                         : fmt::format("write {} for {}", meant, one_line(word, 60));
+    const std::string others = is_value ? "" : lists_with(option);
+    fix += !others.empty() ? fmt::format("leave out {}, or use SGLang of {}, which has it", one_line(word, 60), others)
+           : meant.empty() ? fmt::format("leave out {}", one_line(word, 60))
+                           : fmt::format("write {} for {}", meant, one_line(word, 60));
   }
   return fix;
+}
+
+std::string fix_for_newer_choice(const Generation& generation, std::span<const std::string> argv) {
+  if (generation.options_are_complete) return "";
+  const auto refused = refused_by(generation.options, argv);
+  const auto accepted = [&](OptionList list) { return accepts(list, *refused); };
+  if (!refused || std::ranges::any_of(option_lists(), accepted)) return "";  // known, and gone
+  return fmt::format(
+      "{} {}: no version up to {} ({}), the newest whose rules are known here, takes this value: name the "
+      "version that has it, or {}",
+      option_of(*refused->flag), one_line(refused->value, 60), newest_generation().name, newest_generation().date,
+      nearest_choice(*refused));
 }
 
 std::string fix_for_refused_argument(const Generation& generation, std::span<const std::string> argv) {

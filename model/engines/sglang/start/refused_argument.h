@@ -8,11 +8,15 @@
 
 namespace a2asim {
 
-// The nearest of the values that this version takes, and the first version that takes the value as it is written.
-// `argv` is refused by the option list of `generation` for one of its choices.
-// Words that argparse calls unrecognized: the option that was probably meant, or to leave them out.
+// Words that argparse calls unrecognized: the option that was probably meant, the versions that have it, or to leave
+// them out.
 std::string fix_for_unrecognized(const Generation& generation, std::span<const std::string> words);
 
+// Where a value may be one of a version that is newer than all that is known here: what to give instead of it, or "".
+std::string fix_for_newer_choice(const Generation& generation, std::span<const std::string> argv);
+
+// The nearest of the values that this version takes, and the first version that takes the value as it is written.
+// `argv` is refused by the option list of `generation` for one of its choices.
 std::string fix_for_refused_argument(const Generation& generation, std::span<const std::string> argv);
 
 }  // namespace a2asim

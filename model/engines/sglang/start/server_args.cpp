@@ -166,26 +166,15 @@ std::optional<Error> check_numbers(const ServerArgs& args) {
   return std::nullopt;
 }
 
-// Lists other than `list` that have the option, in words; empty: none has.
-std::string other_versions(std::string_view option, OptionList list) {
-  std::string words;
-  for (const OptionList other : option_lists())
-    if (other != list && option_set(other).find(option) != nullptr)
-      words += (words.empty() ? "" : ", ") + std::string(description(other));
-  return words;
-}
-
 Note note_unknown(std::string_view word, OptionList list) {
   const std::string_view option = word.substr(0, word.find('='));
-  const std::string others = other_versions(option, list);
-  if (others.empty()) {
-    std::vector<std::string_view> names;
-    for (const OptionSet::Option& known : option_set(list).options()) names.push_back(known.string);
-    const std::string_view meant = nearest(option, names);
-    return {fmt::format("{} is no option that is known here{}: ignored", one_line(option),
-                        meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant))};
-  }
-  return {fmt::format("{} does not exist in SGLang of {}, only in {}: ignored", option, description(list), others)};
+  if (const std::string others = lists_with(option); !others.empty())
+    return {fmt::format("{} does not exist in SGLang of {}, only in {}: ignored", option, description(list), others)};
+  std::vector<std::string_view> names;
+  for (const OptionSet::Option& known : option_set(list).options()) names.push_back(known.string);
+  const std::string_view meant = nearest(option, names);
+  return {fmt::format("{} is no option that is known here{}: ignored", one_line(option),
+                      meant.empty() ? "" : fmt::format(" (did you mean {}?)", meant))};
 }
 
 constexpr std::size_t kMostNoted = 20;
@@ -207,7 +196,7 @@ void note_extras(const ParsedNamespace& parsed, OptionList list, ParsedArgs& res
     } else if (word.starts_with("-") && word != "--") {
       // Each is compared with every option that there is: of very many the first say enough.
       if (noted.size() < kMostNoted && noted.insert(word).second) result.notes.push_back(note_unknown(word, list));
-      if (other_versions(word.substr(0, word.find('=')), list).empty()) result.unrecognized.push_back(word);
+      result.unrecognized.push_back(word);
       after_unknown = true;
       continue;
     } else if (is_unfilled(word) && !after_unknown) {

@@ -50,6 +50,7 @@ struct ServerArgs {
   bool enable_prefill_cp = false;
   OptionalString cp_strategy;
   bool enable_nsa_prefill_context_parallel = false;  // later enable_dsa_prefill_context_parallel
+  std::string dsa_prefill_cp_mode = "round-robin-split";  // earlier nsa_prefill_cp_mode
   bool enable_prefill_context_parallel = false;
 
   // Mixture of experts.

@@ -35,6 +35,8 @@ constexpr ServerArgsField kFields[] = {
     {"cp_strategy", &A::cp_strategy},
     {"enable_nsa_prefill_context_parallel", &A::enable_nsa_prefill_context_parallel},
     {"enable_dsa_prefill_context_parallel", &A::enable_nsa_prefill_context_parallel},
+    {"dsa_prefill_cp_mode", &A::dsa_prefill_cp_mode},
+    {"nsa_prefill_cp_mode", &A::dsa_prefill_cp_mode},
     {"enable_prefill_context_parallel", &A::enable_prefill_context_parallel},
     {"moe_a2a_backend", &A::moe_a2a_backend},
     {"speculative_moe_a2a_backend", &A::speculative_moe_a2a_backend},

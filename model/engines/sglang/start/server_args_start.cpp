@@ -7,6 +7,7 @@
 
 #include "model/base/words.h"
 #include "model/engines/sglang/cap_variable.h"
+#include "model/engines/sglang/start/prefill_cp.h"
 
 namespace a2asim {
 namespace {
@@ -123,7 +124,9 @@ constexpr RunnerLimits kRunnerLimits[] = {
     {"flashinfer_trtllm_routed", "fp8 mxfp8 modelopt_fp4 modelopt_mixed nvfp4_online", true, false},
 };
 
-Raised handle_moe_kernel_config(const ServerArgs& args) {
+Raised handle_moe_kernel_config(const StartRules& rules, ServerArgs& args) {
+  if (args.quantization == "mxfp8" && args.moe_runner_backend == "auto")
+    args.moe_runner_backend = std::string(rules.mxfp8_runner);
   for (const RunnerLimits& limits : kRunnerLimits) {
     if (args.moe_runner_backend != limits.runner) continue;
     const bool allowed = args.quantization ? is_one_of(*args.quantization, limits.quantizations) : limits.none_allowed;
@@ -231,14 +234,15 @@ Raised handle_pplx(ServerArgs& args, const Environment& env) {
                  "tokens (chunked_prefill_size, or the decode cuda-graph batch size)");
 }
 
-// Waterfill balances shared experts through DeepEP, whatever backend is given.
-void handle_waterfill(StartOutcome& outcome) {
+// Waterfill balances shared experts through an all-to-all of its own choice.
+void handle_waterfill(const StartRules& rules, StartOutcome& outcome) {
   ServerArgs& args = outcome.args;
   if (!args.enable_waterfill) return;
-  if (args.moe_a2a_backend != "deepep")
+  if (!is_one_of(args.moe_a2a_backend, rules.waterfill_backends)) {
     outcome.notes.push_back(
         {fmt::format("waterfill is enabled: --moe-a2a-backend {} becomes deepep", args.moe_a2a_backend)});
-  args.moe_a2a_backend = "deepep";
+    args.moe_a2a_backend = "deepep";
+  }
   args.disable_shared_experts_fusion = false;
   args.enforce_shared_experts_fusion = true;
 }
@@ -246,7 +250,7 @@ void handle_waterfill(StartOutcome& outcome) {
 Raised handle_a2a_moe(const StartRules& rules, StartOutcome& outcome) {
   ServerArgs& args = outcome.args;
   Environment& env = outcome.env;
-  handle_waterfill(outcome);
+  handle_waterfill(rules, outcome);
   if (rules.variable_chooses_megamoe && args.moe_a2a_backend != "megamoe" && env.get_bool(kMegaMoe, false)) {
     outcome.notes.push_back(
         {fmt::format("{} is set: --moe-a2a-backend {} becomes megamoe", kMegaMoe, args.moe_a2a_backend)});
@@ -283,10 +287,12 @@ StartOutcome run_start_handlers(const StartRules& rules, ServerArgs args, Enviro
 
 StartOutcome start_up(const StartRules& rules, ServerArgs args, Environment env) {
   StartOutcome outcome{std::move(args), std::move(env), std::nullopt, {}};
+  if (record(outcome, "prefill context parallelism", handle_prefill_context_parallelism(rules, outcome)))
+    return outcome;
   handle_dwdp(outcome);
   if (record(outcome, kDataParallelism, handle_data_parallelism(outcome.args))) return outcome;
   if (record(outcome, kContextParallelism, handle_context_parallelism(outcome.args))) return outcome;
-  if (record(outcome, kMoeKernelConfig, handle_moe_kernel_config(outcome.args))) return outcome;
+  if (record(outcome, kMoeKernelConfig, handle_moe_kernel_config(rules, outcome.args))) return outcome;
   record(outcome, kA2aMoe, handle_a2a_moe(rules, outcome));
   return outcome;
 }

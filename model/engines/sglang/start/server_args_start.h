@@ -38,9 +38,14 @@ struct StartRules {
   bool deepep_cutedsl_is_low_latency =
       false;  // deepep with flashinfer_cutedsl: auto becomes low_latency, normal is refused
   bool has_deepep_v2 = false;
-  bool variable_chooses_megamoe = false;  // SGLANG_OPT_USE_DEEPGEMM_MEGA_MOE, over --moe-a2a-backend (#25406)
-  std::int64_t megamoe_cap = 1024;        // environ.py: tokens a rank where its variable is not set
-  bool graphs_per_phase = false;          // graphs of decode and of prefill are disabled by options of their own
+  bool variable_chooses_megamoe = false;           // SGLANG_OPT_USE_DEEPGEMM_MEGA_MOE, over --moe-a2a-backend (#25406)
+  std::int64_t megamoe_cap = 1024;                 // environ.py: tokens a rank where its variable is not set
+  std::string_view waterfill_backends = "deepep";  // those that may stay with waterfill
+  std::string_view mxfp8_runner = "cutlass";       // what the runner auto becomes with --quantization mxfp8
+  bool runner_follows_checkpoint = false;          // .. also where the checkpoint alone makes it mxfp8 (#39613)
+  bool prefill_cp_needs_8_ranks = true;            // prefill context parallelism: tp_size 8, later up to 8
+  bool prefill_cp_covers_mla = false;              // .. forces settings of dense MLA models, too
+  bool graphs_per_phase = false;  // graphs of decode and of prefill are disabled by options of their own
 };
 
 struct HandlerError {
@@ -62,8 +67,8 @@ struct StartOutcome {
 // against it are left out.
 StartOutcome run_start_handlers(const StartRules& rules, ServerArgs args, Environment env);
 
-// As above, with _handle_dwdp before and _handle_context_parallelism and _handle_moe_kernel_config between the two: the
-// start-up of a real server.
+// As above, with prefill context parallelism and _handle_dwdp before, and _handle_context_parallelism and
+// _handle_moe_kernel_config between the two: the start-up of a real server.
 StartOutcome start_up(const StartRules& rules, ServerArgs args, Environment env);
 
 // SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK (default 1024 here) x ep_size must cover the largest forward that

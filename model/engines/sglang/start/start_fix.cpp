@@ -94,6 +94,25 @@ void add_runners(const StartRules& rules, const ServerArgs& args, Changes& out) 
                      std::string(runner)});
 }
 
+void add_prefill_cp(const ServerArgs& args, Changes& out) {
+  const bool given =
+      args.enable_nsa_prefill_context_parallel || args.enable_prefill_context_parallel || args.enable_prefill_cp;
+  if (!given) return;
+  if (args.dp_size != 1)
+    out.push_back({set_flag("--dp-size", {"1"}, now(args.dp_size)),
+                   [](const Change&, Launch& launch) { launch.args.dp_size = 1; }});
+  if (!args.cp_strategy && args.enable_prefill_cp)
+    out.push_back({set_flag("--cp-strategy", {"interleave"}),
+                   [](const Change&, Launch& launch) { launch.args.cp_strategy = "interleave"; }});
+  const std::string_view name = args.enable_prefill_cp                     ? "--enable-prefill-cp"
+                                : args.enable_nsa_prefill_context_parallel ? "--enable-nsa-prefill-context-parallel"
+                                                                           : "--enable-prefill-context-parallel";
+  out.push_back({remove_flag(std::string(name)), [](const Change&, Launch& launch) {
+                   launch.args.enable_nsa_prefill_context_parallel = false;
+                   launch.args.enable_prefill_context_parallel = launch.args.enable_prefill_cp = false;
+                 }});
+}
+
 void add_modes(const ServerArgs& args, Changes& out) {
   if (args.flashinfer_a2a_dispatch_type)
     out.push_back({remove_flag("--flashinfer-a2a-dispatch-type", *args.flashinfer_a2a_dispatch_type),
@@ -133,6 +152,7 @@ Changes possible_changes(const StartRules& rules, const ServerArgs& given, const
   add_parallel(given, out);
   add_expert_groups(given, out);
   add_caps(given, refused, out);
+  add_prefill_cp(given, out);
   add_modes(given, out);
   add_runners(rules, given, out);
   return out;

@@ -2,6 +2,23 @@
 #include "model/engines/sglang/versions/version.h"
 
 namespace a2asim::versions {
+namespace {
+
+// The dispatcher and the sizes stay until May; backends of other kinds, and the limits around them, come earlier.
+void february(Generation& own) {
+  own.start.ep_size_is_tp_size = "deepep mooncake mori ascend_fuseep flashinfer";
+  own.start.mori_message = kMoriMessage;
+}
+
+void april(Generation& own) {
+  own.start.ep_size_is_tp_size = "deepep mooncake nixl mori ascend_fuseep flashinfer";
+  own.start.mori_message = kMoriMessage;
+  own.start.mxfp8_runner = "flashinfer_trtllm";
+  own.graphs = kGraphRulesPr24850;
+  own.requests = {.clamps_explicit_limit = true, .pool_is_not_divided = false};
+}
+
+}  // namespace
 
 Generation pr14668(const Generation& nothing) {
   Generation v =
@@ -13,6 +30,12 @@ Generation pr14668(const Generation& nothing) {
                                  "1024 x ep_size; dummy token",
                       .releases = {{"v0.5.9"}, {"v0.5.10rc0"}, {"v0.5.10"}, {"v0.5.10.post1"}, {"v0.5.11"}}});
   v.options = {"pr14668"};
+  v.earlier_states = {{"2025-09-05", "v0.5.2", [](Generation& own) { own.deepep.most_tokens = 0; }}};  // #9567
+  v.release_states = {{"v0.5.9", {"v0.5.9"}, FlashInferVersion::v0_6_3, february},
+                      {"v0.5.10rc0", {"v0.5.10rc0"}, FlashInferVersion::v0_6_6, april},
+                      {"v0.5.10", {"v0.5.10"}, FlashInferVersion::v0_6_7, april},
+                      {"v0.5.10.post1", {"v0.5.10"}, FlashInferVersion::v0_6_7, april},
+                      {"v0.5.11", {"v0.5.11"}, FlashInferVersion::v0_6_8_post1, april}};
   v.start.ep_size_is_tp_size = "deepep mooncake ascend_fuseep flashinfer";
   v.start.ep_size_comes_first = true;
   v.start.flashinfer_runners = "flashinfer_cutlass";

@@ -2,6 +2,11 @@
 #include "model/engines/sglang/versions/version.h"
 
 namespace a2asim::versions {
+namespace {
+
+void may_16(Generation& own) { own.start.variable_chooses_megamoe = true; }  // #25406 of that day
+
+}  // namespace
 
 Generation pr24850(const Generation& before) {
   Generation v = after(before, {.name = "pr24850",
@@ -13,11 +18,14 @@ Generation pr24850(const Generation& before) {
   v.sanitize = SanitizeRule::minus_one;
   v.known_failures[kNoStaleRead] = kCollapse;
   // Other changes since January.
-  v.options = {"pr27945"};
+  v.options = {"v0.5.11", "v0.5.12"};
+  v.release_states = {{"v0.5.12", {"v0.5.12"}, FlashInferVersion::v0_6_11_post1, may_16},
+                      {"v0.5.12.post1", {"v0.5.12"}, FlashInferVersion::v0_6_11_post1, may_16}};
   v.start.graphs_per_phase = true;
   v.start.ep_size_is_tp_size = "deepep mooncake nixl mori ascend_fuseep flashinfer megamoe";
-  v.start.mori_message =
-      "SGLANG_MORI_NUM_MAX_DISPATCH_TOKENS_PER_RANK (default 4096) must be larger or equal to chunked_prefill_size";
+  v.start.mori_message = kMoriMessage;
+  v.start.mxfp8_runner = "flashinfer_trtllm";
+  v.start.prefill_cp_needs_8_ranks = false;
   v.world_info = compute_dp_attention_world_info_pr27945;
   v.padding = kDpPaddingPr24850;
   v.graphs = kGraphRulesPr24850;

@@ -19,7 +19,10 @@ Generation pr26643(const Generation& before) {
   v.gather = kGatherRulesPr27945;
   v.sync = kMlpSyncPr26643;
   v.start.cutedsl_budget = CutedslBudget::largest_forward;
+  v.start.prefill_cp_covers_mla = true;
   v.autotuned_runners = "flashinfer_cutedsl";
+  v.release_states = {{"v0.5.13", {"v0.5.13"}, FlashInferVersion::v0_6_12},
+                      {"v0.5.13.post1", {"v0.5.13"}, FlashInferVersion::v0_6_12}};
   return v;
 }
 

@@ -12,6 +12,8 @@ Generation pr27945(const Generation& before) {
        .commit = "f23f48df98",
        .changed = "without the gather predicate R = the static cap: cures the collapse (NaN), at the price of waste",
        .releases = {{"v0.5.14"}}});
+  v.options = {"pr27945"};
+  v.release_states = {{"v0.5.14", {"v0.5.14"}, FlashInferVersion::v0_6_12}};
   v.sizing = sizing_pr27945;
   v.padding = kDpPaddingPr27945;
   v.sync = kMlpSyncPr27945;

@@ -2,6 +2,11 @@
 #include "model/engines/sglang/versions/version.h"
 
 namespace a2asim::versions {
+namespace {
+
+void july_20(Generation& own) { own.start.waterfill_backends = "deepep megamoe"; }  // #27350
+
+}  // namespace
 
 Generation pr30450(const Generation& before) {
   Generation v = after(
@@ -10,8 +15,9 @@ Generation pr30450(const Generation& before) {
                .date = "2026-07-08",
                .commit = "ca8f15cd70",
                .changed = "the gather predicate is true for FlashInfer: no collapse; two assertions. Fixes #30242",
-               .releases = {{"v0.5.16"}, {"v0.5.17"}, {"v0.5.18"}}});
+               .releases = {{"v0.5.16"}}});
   v.options = {"pr30450"};
+  v.release_states = {{"v0.5.16", {"v0.5.16"}, FlashInferVersion::v0_6_14, july_20}};
   v.gather = kGatherRulesPr30450;
   v.start.ep_size_comes_first = true;
   v.always_gathers = true;

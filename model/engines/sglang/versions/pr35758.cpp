@@ -3,11 +3,6 @@
 #include "model/engines/sglang/versions/version.h"
 
 namespace a2asim::versions {
-namespace {
-
-constexpr std::string_view kNoDispatchType = "v0.5.19 has no --flashinfer-a2a-dispatch-type yet: v0.5.20 has";
-
-}  // namespace
 
 Generation pr35758(const Generation& before) {
   Generation v = after(before, {.name = "pr35758",
@@ -16,8 +11,10 @@ Generation pr35758(const Generation& before) {
                                 .commit = "",
                                 .changed = "R = ceil(max / attn_tp_size), asserted against the cap; prefill leaves the "
                                            "all-to-all for an all-gatherv",
-                                .releases = {{"v0.5.19", kNoDispatchType}}});
+                                .releases = {{"v0.5.19"}}});
   v.options = {"pr35758"};
+  v.options_are_complete = false;
+  v.release_states = {{"v0.5.19", {"v0.5.19"}, FlashInferVersion::v0_6_18}};
   v.start.ep_size_is_tp_size = "deepep deepep_v2 mooncake nixl mori ascend_fuseep flashinfer megamoe pplx";
   v.start.flashinfer_runners =
       "flashinfer_cutlass flashinfer_cutedsl flashinfer_trtllm flashinfer_trtllm_routed deep_gemm";

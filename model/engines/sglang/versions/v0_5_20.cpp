@@ -11,6 +11,7 @@ Generation v0_5_20(const Generation& before) {
                                 .changed = "sizes as before; FlashInfer v0.6.18; old spellings of options are gone",
                                 .releases = {{"v0.5.20"}}});
   v.options = {"v0.5.20"};
+  v.start.runner_follows_checkpoint = true;  // #39613 (2026-09-15)
   v.capacity.flashinfer = FlashInferVersion::v0_6_18;
   return v;
 }

@@ -12,6 +12,8 @@ namespace a2asim::versions {
 
 inline Generation after(const Generation& before, Version own) {
   Generation version = before;
+  version.release_states.clear();
+  version.earlier_states.clear();
   static_cast<Version&>(version) = std::move(own);
   return version;
 }
@@ -19,6 +21,9 @@ inline Generation after(const Generation& before, Version own) {
 #define VERSION(name) Generation name(const Generation& before);
 #include "model/engines/sglang/versions/versions.inc"
 #undef VERSION
+
+inline constexpr std::string_view kMoriMessage =  // until #29461
+    "SGLANG_MORI_NUM_MAX_DISPATCH_TOKENS_PER_RANK (default 4096) must be larger or equal to chunked_prefill_size";
 
 // Laws of property_tests/ that a version is known to break, and why.
 inline constexpr std::string_view kAgreement = "agreement";

@@ -1,0 +1,401 @@
+// Servers that a Python test or script starts, as shell text. It is read as data, never run: literals, names that
+// literals were assigned to, and lists that are put together from them. What is anything else stays open.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "model/launch/file_kinds.h"
+#include "model/launch/launch_text.h"
+#include "model/launch/shell_syntax.h"
+
+namespace a2asim {
+namespace {
+
+struct Token {
+  enum class Kind : std::uint8_t { name, number, string, sign, end } kind = Kind::end;
+  std::string text;
+  std::size_t line = 1;
+  bool is_open = false;  // a string with fields: f"{x}"
+  bool is(std::string_view sign) const { return kind == Kind::sign && text == sign; }
+};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {}
+
+  std::vector<Token> tokens() {
+    std::vector<Token> out;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '\n') ++line_;
+      if (c == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (c == '"' || c == '\'') {
+        out.push_back(string(""));
+      } else if (is_digit(c)) {
+        out.push_back(word(Token::Kind::number));
+      } else if (is_shell_name_char(c)) {
+        Token name = word(Token::Kind::name);
+        const bool is_prefix = name.text.size() <= 2 && name.text.find_first_not_of("rRbBfFuU") == std::string::npos;
+        const bool quoted = at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'');
+        out.push_back(is_prefix && quoted ? string(name.text) : std::move(name));
+      } else {
+        if (c != ' ' && c != '\t' && c != '\r' && c != '\n' && c != '\\')
+          out.push_back({Token::Kind::sign, std::string(1, c), line_, false});
+        ++at_;
+      }
+    }
+    constexpr std::size_t kLookahead = 8;  // tokens that readers look at without asking for the end
+    out.insert(out.end(), kLookahead, {Token::Kind::end, "", line_, false});
+    return out;
+  }
+
+ private:
+  Token word(Token::Kind kind) {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && (is_shell_name_char(text_[at_]) || (kind == Token::Kind::number && text_[at_] == '.')))
+      ++at_;
+    return {kind, std::string(text_.substr(begin, at_ - begin)), line_, false};
+  }
+
+  Token string(std::string_view prefix) {
+    const bool raw = prefix.find_first_of("rR") != std::string_view::npos;
+    const bool fields = prefix.find_first_of("fF") != std::string_view::npos;
+    const char quote = text_[at_];
+    const bool triple = text_.substr(at_, 3) == std::string(3, quote);
+    const std::string end(triple ? 3 : 1, quote);
+    Token out{Token::Kind::string, "", line_, false};
+    for (at_ += end.size(); at_ < text_.size() && text_.substr(at_, end.size()) != end; ++at_) {
+      if (text_[at_] == '\n') ++line_;
+      if (text_[at_] == '\\' && !raw && at_ + 1 < text_.size()) {
+        const char escaped = text_[++at_];
+        if (escaped != '\n') out.text += escaped == 'n' ? '\n' : escaped == 't' ? '\t' : escaped;
+        continue;
+      }
+      if (text_[at_] == '\n' && !triple) break;
+      out.is_open |= fields && text_[at_] == '{';
+      out.text += text_[at_];
+    }
+    at_ = std::min(at_ + end.size(), text_.size());
+    return out;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0, line_ = 1;
+};
+
+// A word as the shell is to read it: quoted, or a variable that nothing sets.
+struct Word {
+  std::string text;
+  bool is_open = false;
+  std::string shell() const { return is_open ? "$" + text : shell_quote(text); }
+};
+using Words = std::vector<Word>;
+
+Word open_word(std::string_view expression) {
+  std::string name;
+  for (const char c : expression) name += is_shell_name_char(c) ? c : '_';
+  if (name.empty() || is_digit(name.front())) name.insert(0, "value_");
+  return {name, true};
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : tokens_(Lexer(text).tokens()) {}
+
+  LaunchPieces read() {
+    int depth = 0, open = 0;  // a keyword argument is no assignment
+    for (std::size_t i = 0; i + 1 < tokens_.size(); ++i) {
+      const Token& token = tokens_[i];
+      if (token.is("(") || token.is("{")) ++depth;
+      if (token.is(")") || token.is("}")) --depth;
+      open += token.is("[") ? 1 : token.is("]") ? -1 : 0;
+      if (token.kind == Token::Kind::name && (token.text == "class" || token.text == "def") &&
+          tokens_[i + 1].kind == Token::Kind::name)
+        (token.text == "class" ? class_ : function_) = tokens_[i + 1].text;
+      if (token.is("[") && is_command(i))
+        i = add_command(i), --open;
+      else if (depth == 0 && token.kind == Token::Kind::name && tokens_[i + 1].is("=") && !tokens_[i + 2].is("="))
+        assign(i);
+      else if (token.kind == Token::Kind::name && tokens_[i + 1].is("("))
+        call(i);
+      else if (token.text == "environ" && tokens_[i + 1].is("["))
+        set_environment(i);
+    }
+    // Lists of options that no call here takes: a base class elsewhere starts the server.
+    for (const Assigned& list : lists_)
+      if (!used_.contains(list.name) && list.name.ends_with("args") && has_options(list.words))
+        add(list.words, list.line, list.owner);
+    LaunchPieces out;
+    out.pieces = std::move(pieces_);
+    if (depth > 0 || open > 0) out.error = Error{ErrorKind::bad_input, "the Python text ends inside a bracket"};
+    return out;
+  }
+
+ private:
+  struct Assigned {
+    std::string name;
+    Words words;
+    std::size_t line;
+    std::string owner;
+  };
+
+  static bool has_options(const Words& words) {
+    return std::ranges::any_of(words, [](const Word& word) { return !word.is_open && word.text.starts_with("--"); });
+  }
+
+  // The index behind the bracket that closes the one at `i`.
+  std::size_t behind(std::size_t i) const {
+    int depth = 0;
+    for (; i + 1 < tokens_.size(); ++i) {
+      const Token& token = tokens_[i];
+      if (token.kind != Token::Kind::sign) continue;
+      if (std::string_view("([{").find(token.text) != std::string_view::npos) ++depth;
+      if (std::string_view(")]}").find(token.text) != std::string_view::npos && --depth == 0) return i + 1;
+    }
+    return i;
+  }
+
+  // Where the element, argument or statement that begins at `i` ends: at a comma or bracket of its own depth.
+  std::size_t end_of_element(std::size_t i) const {
+    while (i + 1 < tokens_.size()) {
+      const Token& token = tokens_[i];
+      if (token.is(",") || token.is("]") || token.is(")") || token.is("}")) return i;
+      i = token.is("(") || token.is("[") || token.is("{") ? behind(i) : i + 1;
+    }
+    return i;
+  }
+
+  std::string words_between(std::size_t begin, std::size_t end) const {
+    std::string text;
+    for (std::size_t i = begin; i < end && text.size() < 40; ++i) text += tokens_[i].text;
+    return text;
+  }
+
+  // The value of one element.
+  Word scalar(std::size_t begin, std::size_t end) const {
+    if (begin == end) return open_word("");
+    const Token& first = tokens_[begin];
+    if (first.kind == Token::Kind::string) {
+      Word word{"", false};
+      for (std::size_t i = begin; i < end; ++i) {
+        if (tokens_[i].kind != Token::Kind::string || tokens_[i].is_open) return open_word(words_between(begin, end));
+        word.text += tokens_[i].text;
+      }
+      return word;
+    }
+    if (first.kind == Token::Kind::number && end == begin + 1) return {first.text, false};
+    if (first.is("-") && end == begin + 2 && tokens_[begin + 1].kind == Token::Kind::number)
+      return {"-" + tokens_[begin + 1].text, false};
+    const bool converts = first.text == "str" || first.text == "int";
+    if (converts && end > begin + 2 && tokens_[begin + 1].is("(") && behind(begin + 1) == end)
+      return scalar(begin + 2, end - 1);
+    const bool dotted = is_dotted_name(begin, end);
+    if (const auto known = scalars_.find(tokens_[end - 1].text); dotted && known != scalars_.end())
+      return known->second;
+    return open_word(dotted ? tokens_[end - 1].text : words_between(begin, end));
+  }
+
+  bool is_dotted_name(std::size_t begin, std::size_t end) const {
+    for (std::size_t i = begin; i < end; ++i)
+      if ((i - begin) % 2 == 0 ? tokens_[i].kind != Token::Kind::name : !tokens_[i].is(".")) return false;
+    return (end - begin) % 2 == 1;
+  }
+
+  // A list, or lists added up; what is no list that is known stays open.
+  Words list(std::size_t begin, std::size_t end) {
+    Words words;
+    for (std::size_t i = begin; i < end;) {
+      std::size_t next = i;
+      while (next < end && !tokens_[next].is("+"))
+        next = tokens_[next].is("[") || tokens_[next].is("(") ? behind(next) : next + 1;
+      add_term(i, std::min(next, end), words);
+      i = next + 1;
+    }
+    return words;
+  }
+
+  void add_term(std::size_t begin, std::size_t end, Words& words) {
+    if (begin >= end) return;
+    const bool brackets = (tokens_[begin].is("[") || tokens_[begin].is("(")) && behind(begin) == end;
+    if (!brackets) {
+      const std::string& name = tokens_[end - 1].text;
+      const auto known = std::ranges::find(lists_.rbegin(), lists_.rend(), name, &Assigned::name);
+      if (!is_dotted_name(begin, end) || known == lists_.rend())
+        return words.push_back(open_word(words_between(begin, end)));
+      used_.insert(name);
+      words.insert(words.end(), known->words.begin(), known->words.end());
+      return;
+    }
+    for (std::size_t i = begin + 1; i + 1 < end;) {
+      const std::size_t stop = std::min(end_of_element(i), end - 1);
+      if (tokens_[i].is("*"))
+        add_term(i + 1, stop, words);
+      else if (stop > i)
+        words.push_back(scalar(i, stop));
+      i = stop + 1;
+    }
+  }
+
+  void assign(std::size_t i) {
+    const std::size_t begin = i + 2;
+    const Token& value = tokens_[begin];
+    const std::size_t name_end = end_of_name(begin);
+    const bool adds = value.kind == Token::Kind::name && tokens_[name_end].is("+");
+    if (value.is("[") || (adds && is_list(tokens_[name_end - 1].text))) {
+      std::size_t end = adds ? name_end : behind(begin);
+      while (tokens_[end].is("+")) end = tokens_[end + 1].is("[") ? behind(end + 1) : end_of_name(end + 1);
+      lists_.push_back({tokens_[i].text, list(begin, end), value.line, class_.empty() ? function_ : class_});
+    } else if (value.kind == Token::Kind::string && !value.is_open) {
+      std::size_t end = begin + 1;
+      while (tokens_[end].kind == Token::Kind::string) ++end;
+      scalars_[tokens_[i].text] = scalar(begin, end);
+    } else if (value.kind == Token::Kind::number) {
+      scalars_[tokens_[i].text] = scalar(begin, begin + 1);
+    }
+  }
+
+  bool is_list(std::string_view name) const { return std::ranges::count(lists_, name, &Assigned::name) > 0; }
+
+  std::size_t end_of_name(std::size_t i) const {
+    while (tokens_[i + 1].is(".")) i += 2;
+    return std::min(i + 1, tokens_.size() - 1);
+  }
+
+  // ["python3", "-m", MODULE, ..] or [PROGRAM, SUBCOMMAND, ..] of some engine.
+  bool is_command(std::size_t i) const {
+    const std::size_t end = behind(i);
+    const auto starts = [&](const FrontEnd& one, std::size_t at) {
+      const std::string& word = tokens_[at].text;
+      return (!one.module.empty() && word == one.module) ||
+             (!one.program.empty() && word == one.program && tokens_[at + 2].text == one.subcommand);
+    };
+    for (std::size_t at = i; at + 1 < end; ++at)
+      for (const LaunchSyntax* syntax : launch_syntaxes())
+        for (const FrontEnd& one : syntax->front_ends)
+          if (tokens_[at].kind == Token::Kind::string && starts(one, at)) return true;
+    return false;
+  }
+
+  std::size_t add_command(std::size_t i) {
+    const std::size_t end = behind(i);
+    std::string text = environment();
+    for (const Word& word : list(i, end)) text += word.shell() + ' ';
+    pieces_.push_back({text + "\n", class_.empty() ? function_ : class_, tokens_[i].line, false, {}});
+    return end - 1;
+  }
+
+  // popen_launch_server(model, url, other_args=[..], env={..}) and sgl.Engine(model_path=.., tp_size=8)
+  void call(std::size_t i) {
+    const std::string& name = tokens_[i].text;
+    const bool is_engine = name == "Engine";
+    const bool is_launch =
+        name.find("popen_launch") != std::string::npos || name.find("launch_server") != std::string::npos;
+    if ((!is_engine && !is_launch) || (i > 0 && tokens_[i - 1].text == "def")) return;
+    const std::size_t end = behind(i + 1);
+    Words words;
+    const auto own_environment = environment_;
+    bool takes_options = false;
+    std::size_t position = 0;
+    for (std::size_t at = i + 2; at + 1 < end; ++position) {
+      const std::size_t stop = end_of_element(at);
+      const bool is_keyword = tokens_[at].kind == Token::Kind::name && tokens_[at + 1].is("=");
+      const std::string key = is_keyword ? tokens_[at].text : "";
+      const std::size_t begin = is_keyword ? at + 2 : at;
+      if (key == "env") {
+        read_environment(begin, stop);
+      } else if (key == "other_args" || key == "args" || (key.empty() && tokens_[begin].is("["))) {
+        const Words options = list(begin, stop);
+        words.insert(words.end(), options.begin(), options.end());
+        takes_options = true;
+      } else if (is_engine && is_keyword) {
+        add_keyword(key, begin, stop, words);
+        takes_options = true;
+      } else if (is_launch && (position == 0 || key == "model")) {
+        words.insert(words.begin(), {{"--model-path", false}, scalar(begin, stop)});
+      }
+      at = stop + 1;
+    }
+    if (takes_options) add(words, tokens_[i].line, class_.empty() ? function_ : class_);
+    environment_ = own_environment;
+  }
+
+  void add_keyword(const std::string& key, std::size_t begin, std::size_t end, Words& words) {
+    const std::string& value = tokens_[begin].text;
+    if (tokens_[begin].kind == Token::Kind::name && (value == "False" || value == "None")) return;
+    std::string flag = key;
+    std::ranges::replace(flag, '_', '-');
+    words.push_back({"--" + flag, false});
+    if (tokens_[begin].kind == Token::Kind::name && value == "True") return;
+    if (!tokens_[begin].is("[")) return words.push_back(scalar(begin, end));
+    const Words values = list(begin, end);
+    words.insert(words.end(), values.begin(), values.end());
+  }
+
+  // {**os.environ, "SGLANG_X": "1"}
+  void read_environment(std::size_t begin, std::size_t end) {
+    if (!tokens_[begin].is("{")) return;
+    for (std::size_t i = begin + 1; i + 1 < end;) {
+      const std::size_t stop = end_of_element(i);
+      if (tokens_[i].kind == Token::Kind::string && tokens_[i + 1].is(":"))
+        environment_[tokens_[i].text] = scalar(i + 2, stop);
+      i = stop + 1;
+    }
+  }
+
+  // os.environ["SGLANG_X"] = "1"
+  void set_environment(std::size_t i) {
+    if (tokens_[i + 2].kind != Token::Kind::string || !tokens_[i + 3].is("]") || !tokens_[i + 4].is("=")) return;
+    std::size_t end = i + 6;
+    if (tokens_[i + 5].kind == Token::Kind::name && tokens_[end].is("(")) end = behind(end);
+    environment_[tokens_[i + 2].text] = scalar(i + 5, std::min(end, tokens_.size() - 1));
+  }
+
+  std::string environment() const {
+    std::string text;
+    for (const auto& [name, value] : environment_)
+      if (!assigned_name(name + "=").empty()) text += name + '=' + value.shell() + ' ';
+    return text;
+  }
+
+  void add(const Words& words, std::size_t line, const std::string& name) {
+    std::string text = environment() + std::string(launch_syntaxes().front()->front_ends.front().command);
+    for (const Word& word : words) text += ' ' + word.shell();
+    pieces_.push_back({text + "\n", name, line, false, {}});
+  }
+
+  std::vector<Token> tokens_;
+  std::string class_, function_;
+  std::map<std::string, Word, std::less<>> scalars_;
+  std::vector<Assigned> lists_;
+  std::set<std::string, std::less<>> used_;
+  std::map<std::string, Word> environment_;
+  std::vector<LaunchPiece> pieces_;
+};
+
+// The first line of code is one that only Python has.
+bool looks_like_python(std::string_view text) {
+  if (text.starts_with("#!")) return text.substr(0, text.find('\n')).find("python") != std::string_view::npos;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
+    if (line.empty() || line.front() == '#') continue;
+    if (line.starts_with("from ")) return line.find(" import ") != std::string_view::npos;
+    return std::ranges::any_of(
+        std::initializer_list<std::string_view>{"import ", "class ", "def ", "@", "\"\"\"", "'''", "if __name__"},
+        [&](std::string_view begin) { return line.starts_with(begin); });
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<LaunchPieces> pieces_of_python_servers(std::string_view text, bool is_python) {
+  if (!is_python && !looks_like_python(text)) return std::nullopt;
+  return Reader(text).read();
+}
+
+}  // namespace a2asim

@@ -1,0 +1,106 @@
+// Servers in Python tests, read as data.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "model/launch/launch_file.h"
+
+using namespace a2asim;
+using Words = std::vector<std::string>;
+
+namespace {
+
+std::vector<LaunchedServer> servers_of(const std::string& text) {
+  auto servers = find_servers_in_file(text);
+  REQUIRE_MESSAGE(servers, (servers ? "" : servers.error().message));
+  return std::move(*servers);
+}
+
+const std::string kImports = "import os\nfrom sglang.test.test_utils import popen_launch_server\n";
+
+}  // namespace
+
+TEST_CASE("python: the options of popen_launch_server") {
+  const auto servers = servers_of(kImports + R"(
+MODEL = "org/model"
+class TestOne(CustomTestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.process = popen_launch_server(
+            MODEL, cls.base_url, timeout=600,
+            other_args=[
+                "--tp", "8",  # a comment, with ]
+                '--moe-a2a-backend', 'deepep',
+                "--max-running-requests", str(64),
+                "--served-model-name", "a" "b",
+            ],
+            env={**os.environ, "SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK": "256"},
+        )
+)");
+  REQUIRE(servers.size() == 1);
+  CHECK(servers[0].command.argv == Words{"--model-path", "org/model", "--tp", "8", "--moe-a2a-backend", "deepep",
+                                         "--max-running-requests", "64", "--served-model-name", "ab"});
+  CHECK(servers[0].command.env.get("SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK") == "256");
+  CHECK(servers[0].name == "TestOne");
+  CHECK(servers[0].line == 8);
+}
+
+TEST_CASE("python: lists are put together") {
+  const auto servers = servers_of(kImports + R"(
+common_args = ["--tp", "4", "--dp", "4"]
+def launch(extra):
+    a = common_args + ["--enable-dp-attention"]
+    popen_launch_server("m", URL, other_args=[*a, "--moe-a2a-backend", "flashinfer"])
+)");
+  REQUIRE(servers.size() == 1);
+  CHECK(servers[0].command.argv == Words{"--model-path", "m", "--tp", "4", "--dp", "4", "--enable-dp-attention",
+                                         "--moe-a2a-backend", "flashinfer"});
+}
+
+TEST_CASE("python: commands, engines, and lists that a base class takes") {
+  CHECK(servers_of("import subprocess\nos.environ['SGLANG_A'] = '1'\n"
+                   "subprocess.Popen(['python3', '-m', 'sglang.launch_server', '--tp', '2'])\n")
+            .front()
+            .command.argv == Words{"--tp", "2"});
+  CHECK(servers_of("import sglang as sgl\nllm = sgl.Engine(model_path='m', tp_size=2, enable_dp_attention=True, "
+                   "trust_remote_code=False, cuda_graph_bs=[1, 2])\n")
+            .front()
+            .command.argv ==
+        Words{"--model-path", "m", "--tp-size", "2", "--enable-dp-attention", "--cuda-graph-bs", "1", "2"});
+  const auto bases = servers_of(kImports +
+                                "class A(Base):\n    other_args = ['--tp', '2']\n"
+                                "class B(Base):\n    extra_args = ['--tp', '4']\n");
+  REQUIRE(bases.size() == 2);
+  CHECK(bases[0].name == "A");
+  CHECK(bases[1].command.argv == Words{"--tp", "4"});
+}
+
+TEST_CASE("python: what nothing in the text sets stays open") {
+  const auto open = servers_of(kImports + "popen_launch_server(m, u, other_args=['--tp', tp, *more])\n");
+  REQUIRE(open.size() == 1);
+  CHECK(open[0].command.argv.back() == "$tp");
+  REQUIRE(open[0].command.unread.size() == 1);
+  CHECK(open[0].command.unread[0].starts_with("$more"));
+  CHECK_FALSE(find_servers_in_file("import os\nprint('--tp')\n").has_value());
+  CHECK(find_servers_in_file("import os\npopen_launch_server(m, u, other_args=['--tp'").error().message ==
+        "the Python text ends inside a bracket");
+  CHECK(servers_of("Text.\n\n```python\nimport sglang\nsglang.Engine(model_path='m', tp_size=8)\n```\n").front().line ==
+        5);
+}
+
+TEST_CASE("yaml: components of Dynamo and AIConfigurator") {
+  const auto options = servers_of(
+      "Common:\n  served_model_name: x\nSGLangWorker:\n  model-path: m\n  tp: 8\n  enable-dp-attention: true\n"
+      "  ServiceArgs:\n    workers: 1\n");
+  REQUIRE(options.size() == 1);
+  CHECK(options[0].name == "SGLangWorker");
+  CHECK(options[0].command.front_end->module == "dynamo.sglang");
+  CHECK(options[0].command.argv == Words{"--model-path", "m", "--tp", "8", "--enable-dp-attention"});
+  const auto args = servers_of(
+      "spec:\n  services:\n    Frontend:\n      args: ['--router-mode kv']\n    SGLangDecodeWorker:\n"
+      "      args: ['--model-path m', --tp, 8]\n      env: [{name: SGLANG_X, value: '1'}]\n");
+  REQUIRE(args.size() == 1);
+  CHECK(args[0].command.argv == Words{"--model-path", "m", "--tp", "8"});
+  CHECK(args[0].command.env.get("SGLANG_X") == "1");
+}
