@@ -15,8 +15,7 @@ std::int64_t total(const BatchPattern& pattern, std::int64_t ranks) {
 
 class Patterns {
  public:
-  explicit Patterns(const Deployment& deployment)
-      : deployment_(deployment), ranks_(deployment.topology.attn_dp_size) {}
+  explicit Patterns(const Deployment& deployment) : deployment_(deployment), ranks_(deployment.topology.attn_dp_size) {}
 
   std::vector<BatchPattern> decode() const {
     const ForwardMode mode = deployment_.speculates ? ForwardMode::target_verify : ForwardMode::decode;
@@ -135,9 +134,11 @@ class Search {
     });
     std::vector<RankBatch> batches(static_cast<std::size_t>(ranks_));
     for (const BatchPattern& pattern : patterns) {
-      if (total(pattern, ranks_) == 0) continue;
       std::fill(batches.begin(), batches.end(), pattern.others);
       batches.front() = pattern.first;
+      // Without work there is no step, unless the engine makes an idle batch all the same.
+      const auto has_step = [&] { return std::ranges::any_of(decider_->decide(batches), &RankDecision::participates); };
+      if (total(pattern, ranks_) == 0 && !has_step()) continue;
       judge(batches);
       if (!deployment_.rule || ranks_ < 2 || pattern.first == pattern.others) continue;
       std::swap(batches.front(), batches.back());  // a rule of the user's own may treat ranks unequally

@@ -113,7 +113,7 @@ std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text, const En
     }
   }
   const std::string all = entry.empty() ? command : entry_is_shell || command.empty() ? entry : entry + " " + command;
-  out.pieces.push_back({settings + all + "\n", "", line, false, {}, {image}});
+  out.pieces.push_back({settings + all + "\n", "", line, false, {}, image, "", {image}});
   return out;
 }
 

@@ -46,9 +46,10 @@ bool starts_no_server(const Error& error) {
 Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given) {
   if (auto error = check_launch_text(text)) return tl::unexpected<Error>(std::move(*error));
   if (const auto found = pieces_of_markdown(text)) return find_in_pieces(*found, text, given, true);
-  if (const auto found = pieces_of_dockerfile(text, given)) return find_in_pieces(*found, text, given, false);
+  // Before Dockerfiles: Python's `from` looks like their FROM.
   if (const auto found = pieces_of_python(text)) return find_in_pieces(*found, text, given, false);
   if (const auto found = pieces_of_python_servers(text)) return find_in_pieces(*found, text, given, false);
+  if (const auto found = pieces_of_dockerfile(text, given)) return find_in_pieces(*found, text, given, false);
   if (const auto found = pieces_of_yaml(text, given)) return find_in_pieces(*found, text, given, false);
   return find_servers(text, given);
 }

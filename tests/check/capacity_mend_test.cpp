@@ -148,7 +148,8 @@ TEST_CASE("mend: backends with a static cap") {
   CHECK(seen["--chunked-prefill-size"] > 0);
   seen.clear();  // 4096 tokens a rank: no value of the variable is accepted
   CHECK(check_mends("pr30450",
-                    command + "--max-running-requests 32768 --chunked-prefill-size 64 --moe-a2a-backend deepep",
+                    command + "--max-running-requests 32768 --max-total-tokens 99999999 --chunked-prefill-size 64 "
+                              "--moe-a2a-backend deepep",
                     seen) > 0);
   CHECK_FALSE(seen.contains("SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK"));
 }

@@ -69,7 +69,7 @@ TEST_CASE("the chain has a line for four outcomes, and counts the ranks whose ou
   REQUIRE(chain.size() == 7);  // two of the flags, four outcomes, and the rest
   CHECK(chain.at(3).starts_with("DP rank 1: 2 requests"));
   CHECK(chain.at(3).ends_with("R = 2 (same on 1 more)"));
-  CHECK(chain.at(6) == "3 more DP ranks come to other R, from 4 to 6");
+  CHECK(chain.at(6) == "3 more DP ranks use other R, from 4 to 6");
   batch.decisions.resize(6);
   CHECK(explain_disagreement(*deployment, batch).chain.back() == "1 more DP rank uses other R, 4");
 }
@@ -88,7 +88,7 @@ TEST_CASE("an explicit chunk above an explicit cap is an error with both numbers
   REQUIRE(finding != nullptr);
   CHECK(finding->witness->tokens_per_dp_rank.front() == 1025);
   CHECK(finding->fix.find("8192") != std::string::npos);                    // the variable, for 32768 / 4
-  CHECK(finding->fix.find("--chunked-prefill-size to 4096 (now 32768 / dp_size 4 = 8192 a rank)") != std::string::npos);
+  CHECK(finding->fix.find("--chunked-prefill-size 4096 (now 32768 / dp_size 4 = 8192 a rank)") != std::string::npos);
 
   const CheckReport open = check("pr30450", command + "--max-running-requests 64");
   CHECK(open.verdict == Verdict::agrees);

@@ -77,7 +77,8 @@ TEST_CASE("every launch command: the text fits one screen, and the SARIF results
     CHECK(std::ranges::count(text, '\n') <= 24);
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
-    const json findings = json::parse(check(launch, "json").out)["findings"];
+    json findings = json::parse(check(launch, "json").out)["findings"];
+    std::erase_if(findings.get_ref<json::array_t&>(), [](const json& one) { return one["severity"] == "note"; });
     const json results = json::parse(check(launch, "sarif").out)["runs"][0]["results"];
     REQUIRE(results.size() == findings.size());
     for (std::size_t i = 0; i < results.size(); ++i) CHECK(results[i]["ruleId"] == findings[i]["id"]);

@@ -73,14 +73,16 @@ TEST_CASE("a reader of much who leaves early is told nothing, and the exit code 
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("too little memory is one line, and too few threads are fewer") {
-  for (const int limit_kib : {40'000, 60'000, 80'000, 120'000, 200'000}) {
+  // With CUDA the libraries alone take half a GiB, and the loader ends the program before it begins.
+  for (const int limit_kib : {40'000, 60'000, 80'000, 120'000, 200'000, 900'000}) {
     const Shell found = sh("ulimit -v " + std::to_string(limit_kib) + "; " + kCheck + "2>&1; test $? -le 2");
+    if (found.out.find("error while loading shared libraries") != std::string::npos) continue;
     INFO(found.out);
     CHECK(found.exit_code == 0);
   }
   const std::string explore = "\"$A2ASIM\" explore --sglang pr29461 --budget 2000 ";
   const Shell whole = sh(explore + "--threads 1 2>&1");
-  const Shell few = sh("ulimit -v 400000; " + explore + "--threads 1000 2>&1");
+  const Shell few = sh("ulimit -v 1200000; " + explore + "--threads 1000 2>&1");
   CHECK(whole.exit_code <= 1);
   CHECK(few.exit_code == whole.exit_code);
   CHECK(few.out == whole.out);

@@ -30,12 +30,11 @@ bash)
   bash_completes a2asim ch check
   bash_completes a2asim re replay
   bash_completes a2asim check --form --format
-  bash_completes a2asim check --format "" "text json sarif"
-  bash_completes a2asim check --format = "text json sarif"
+  bash_completes a2asim check --format "" "text json sarif github junit"
+  bash_completes a2asim check --format = "text json sarif github junit"
   bash_completes a2asim check --format = js json
   bash_completes a2asim check --sglang pr304 pr30450
   bash_completes a2asim replay --fidelity g geometry
-  bash_completes a2asim completion z zsh
   bash_completes a2asim check -- --form ""
   touch "$folder/b.yaml" "$folder/b c.yaml"
   bash_completes a2asim replay "$folder/b.y" "$folder/b.yaml"
@@ -68,7 +67,7 @@ zsh)
     wanted_state=command
     _a2asim
   ' zsh "$folder" >"$folder/out" || fail "zsh cannot use it"
-  for line in '--version[' '--format=[text, json or sarif; default text]:FORMAT:(text json sarif)' 'replay:Run scenarios'; do
+  for line in '--version[' '--format=[text, json, sarif, github or junit; default text]:FORMAT:(text json sarif github junit)' 'replay:Run scenarios'; do
     grep -q -F -- "$line" "$folder/out" || fail "nothing like $line in $(cat "$folder/out")"
   done
   ;;
@@ -81,7 +80,7 @@ man)
   for section in NAME SYNOPSIS DESCRIPTION OPTIONS COMMANDS; do
     grep -q "^$section\$" "$folder/plain" || fail "no section $section"
   done
-  grep -q -- '--sglang GEN' "$folder/plain" || fail "--sglang is not explained"
+  grep -q -- '--sglang VERSION' "$folder/plain" || fail "--sglang is not explained"
   ;;
 esac
 echo "$what: fine"

@@ -36,7 +36,8 @@ TEST_CASE("an engine is found by its name, and its versions know it") {
       const auto match = engine->find_version(version->name);
       REQUIRE(match.has_value());
       CHECK(match->version == version);
-      CHECK_FALSE(engine->alltoall_runner(*version).empty());
+      // vLLM picks the runner by itself: no option names it.
+      CHECK(engine->alltoall_runner(*version).empty() == (engine->name == "vllm"));
     }
     CHECK(engine->find_version("newest")->version == versions.back());
   }

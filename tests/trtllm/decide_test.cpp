@@ -45,7 +45,7 @@ Judgement judged(Decider& decider, const Deployment& deployment, const Batches& 
 
 }  // namespace
 
-TEST_CASE("trtllm: R is the largest count; a rank without work brings one token") {
+TEST_CASE("trtllm: R is the largest count, and a rank without work brings one token") {
   const auto deployment = deploy(four("newest", "cuda_graph_config: null"));
   const auto decider = deployment->make_decider();
   const auto decisions = decider->decide(decode({5, 0, 2, 1}));

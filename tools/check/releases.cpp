@@ -45,7 +45,7 @@ ReleaseRow row_of(PreparedServer prepared, const Version& version) {
 Result<std::size_t> index_of(const Engine& engine, const std::vector<const Version*>& all, const std::string& text) {
   const Result<VersionMatch> match = find_version(engine, text);
   if (!match) return tl::unexpected(match.error());
-  return static_cast<std::size_t>(std::ranges::find(all, match->version) - all.begin());
+  return static_cast<std::size_t>(std::ranges::find(all, match->version->name, &Version::name) - all.begin());
 }
 
 std::string number(const std::optional<std::int64_t>& value) { return value ? grouped(*value) : "-"; }
