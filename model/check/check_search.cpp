@@ -134,11 +134,9 @@ class Search {
     });
     std::vector<RankBatch> batches(static_cast<std::size_t>(ranks_));
     for (const BatchPattern& pattern : patterns) {
+      if (total(pattern, ranks_) == 0) continue;
       std::fill(batches.begin(), batches.end(), pattern.others);
       batches.front() = pattern.first;
-      // Without work there is no step, unless the engine makes an idle batch all the same.
-      const auto has_step = [&] { return std::ranges::any_of(decider_->decide(batches), &RankDecision::participates); };
-      if (total(pattern, ranks_) == 0 && !has_step()) continue;
       judge(batches);
       if (!deployment_.rule || ranks_ < 2 || pattern.first == pattern.others) continue;
       std::swap(batches.front(), batches.back());  // a rule of the user's own may treat ranks unequally

@@ -47,7 +47,8 @@ struct Rejection {
   Advice fix;
 };
 
-// A number that a command may leave to the machine: then `value` is what is assumed, and findings that need it are notes.
+// A number that a command may leave to the machine: then `value` is what is assumed, and findings that need it are
+// notes.
 struct Limit {
   std::int64_t value = 0;
   bool is_explicit = false;
@@ -55,14 +56,14 @@ struct Limit {
 
 struct Speculation {
   bool speculates = false;
-  std::string speculative_algorithm;       // as given; empty: none
-  bool width_is_given = false;             // else the width is assumed
+  std::string speculative_algorithm;  // as given; empty: none
+  bool width_is_given = false;        // else the width is assumed
   SpeculativeWidth speculative;
-  std::int64_t num_tokens_per_bs = 1;      // tokens per request of a target forward: 1, or the draft tokens to verify
+  std::int64_t num_tokens_per_bs = 1;  // tokens per request of a target forward: 1, or the draft tokens to verify
   // The model that drafts.
-  std::string draft_backend = "none";      // its all-to-all: the target's, unless the command says else
-  bool drafts = false;                     // it is known to have experts
-  bool draft_is_explicit = false;          // and the command settles its steps
+  std::string draft_backend = "none";         // its all-to-all: the target's, unless the command says else
+  bool drafts = false;                        // it is known to have experts
+  bool draft_is_explicit = false;             // and the command settles its steps
   std::int64_t draft_tokens_per_request = 0;  // of a draft step: eagle_topk; 0: no forward between two verify steps
 };
 
@@ -89,27 +90,27 @@ struct DecodeGraphs {
 
 // The all-to-all itself. Caps and rows are of the fixed geometry only.
 struct AllToAllSetup {
-  std::string backend = "none";          // "flashinfer", "deepep", ..
-  bool uses_flashinfer = false;          // the fixed-geometry all-to-all whose R every rank derives
-  bool derives_sizes = false;            // every rank derives sizes from the batch, of whatever all-to-all it is
-  bool has_static_cap = false;           // a geometry that is a constant
-  std::int64_t max_num_tokens = 0;       // the cap
-  std::string max_num_tokens_source;     // in words
-  std::optional<Capacity> capacity;      // with the model's shape
+  std::string backend = "none";       // "flashinfer", "deepep", ..
+  bool uses_flashinfer = false;       // the fixed-geometry all-to-all whose R every rank derives
+  bool derives_sizes = false;         // every rank derives sizes from the batch, of whatever all-to-all it is
+  bool has_static_cap = false;        // a geometry that is a constant
+  std::int64_t max_num_tokens = 0;    // the cap
+  std::string max_num_tokens_source;  // in words
+  std::optional<Capacity> capacity;   // with the model's shape
   DispatchType dispatch_type = DispatchType::bf16;
-  const FlashInferLimits* flashinfer = nullptr;    // the library's row
-  std::int64_t num_experts = 0;                    // redundant ones included; 0: the shape is not known
+  const FlashInferLimits* flashinfer = nullptr;  // the library's row
+  std::int64_t num_experts = 0;                  // redundant ones included; 0: the shape is not known
   // Written into rows that nobody filled; nothing: they are left as they are. Without the model's shape only whether
   // there is one counts.
   std::optional<std::int64_t> invalid_expert_id;
-  std::optional<Rejection> launch_error;           // FlashInfer refuses every dispatch (top_k, experts, ranks)
+  std::optional<Rejection> launch_error;  // FlashInfer refuses every dispatch (top_k, experts, ranks)
 };
 
 struct Deployment : Speculation, StepLimits, DecodeGraphs, AllToAllSetup {
   const Version* generation = nullptr;
   Topology topology;
   std::optional<ModelShape> model;
-  SizingRule rule;  // a rule of the user's own; empty: the version's
+  SizingRule rule;                    // a rule of the user's own; empty: the version's
   std::vector<Rejection> rejections;  // at the start: the first one, where the engine stops
   std::vector<Note> notes;
   std::shared_ptr<const EnginePart> part;

@@ -1,19 +1,19 @@
 // The engine is found by the command that starts its server, and everything else through it.
+#include "model/step/engine.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <string>
 
-#include "model/step/engine.h"
 #include "tests/launch.h"
 
 namespace a2asim {
 
 TEST_CASE("the engine is found from the command") {
-  for (const std::string text :
-       {"python3 -m sglang.launch_server --model-path M", "sglang serve --model-path M",
-        "FOO=1 numactl -N 0 python3 -m sglang_router.launch_server --model-path M",
-        "docker run -e A=1 image python3 -m dynamo.sglang --model-path M"}) {
+  for (const std::string text : {"python3 -m sglang.launch_server --model-path M", "sglang serve --model-path M",
+                                 "FOO=1 numactl -N 0 python3 -m sglang_router.launch_server --model-path M",
+                                 "docker run -e A=1 image python3 -m dynamo.sglang --model-path M"}) {
     CAPTURE(text);
     const auto command = parse_launch_command(text);
     REQUIRE(command.has_value());
@@ -66,7 +66,8 @@ TEST_CASE("deploy_command says what came of a command") {
 
   DeployOptions release;
   release.version = *engines().front()->find_version("v0.5.18");
-  const auto refused = deploy_command("python3 -m sglang.launch_server --model-path M --moe-a2a-backend deeep", release);
+  const auto refused =
+      deploy_command("python3 -m sglang.launch_server --model-path M --moe-a2a-backend deeep", release);
   REQUIRE(refused.has_value());
   CHECK_FALSE(refused->deployment);
   REQUIRE(refused->refused.has_value());

@@ -215,9 +215,13 @@ Result<void> check_types(const PlanInputs& inputs) {
   const auto first = std::ranges::find_if(
       versions, [&](const Version* version) { return engine.dispatches(*version, inputs.dispatch_type); });
   const std::string_view since = first == versions.end() ? std::string_view() : (*first)->name;
-  return unusable(fmt::format("--dispatch-dtype {}: {} does not send it in {}; take bf16{}", name(inputs.dispatch_type),
-                              engine.title, inputs.generation->name,
-                              since.empty() ? "" : fmt::format(", or {} {}", version_option(engine), since)));
+  std::string ways;
+  for (const DispatchType type : {DispatchType::bf16, DispatchType::nvfp4, DispatchType::mxfp8})
+    if (engine.dispatches(*inputs.generation, type))
+      ways += fmt::format("{}{}", ways.empty() ? "" : " or ", name(type));
+  if (!since.empty()) ways += fmt::format("{}{} {}", ways.empty() ? "" : ", or ", version_option(engine), since);
+  return unusable(fmt::format("--dispatch-dtype {}: {} does not send it in {}; take {}", name(inputs.dispatch_type),
+                              engine.title, inputs.generation->name, ways));
 }
 
 Result<void> check_sizes(const PlanInputs& inputs) {

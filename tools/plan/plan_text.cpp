@@ -32,9 +32,10 @@ std::string head(const Plan& plan) {
   const PlanInputs& in = plan.inputs;
   std::string out = fmt::format("plan for {} experts, top_k {}, hidden_size {}\n", in.model.num_experts, in.model.top_k,
                                 in.model.hidden_size);
-  out += paragraph(fmt::format("{} {} ({}), FlashInfer {}; dispatch in {}, combine in {}; {} of a step{}",
+  const std::string_view library = engine_of(*in.generation).flashinfer(*in.generation).tag;
+  out += paragraph(fmt::format("{} {} ({}){}{}; dispatch in {}, combine in {}; {} of a step{}",
                                engine_of(*in.generation).name, in.generation->name, in.generation->date,
-                               engine_of(*in.generation).flashinfer(*in.generation).tag, name(in.dispatch_type),
+                               library.empty() ? "" : ", FlashInfer ", library, name(in.dispatch_type),
                                name(in.combine_type), counted(static_cast<std::size_t>(in.layers), "MoE layer"),
                                in.attn_tp_size > 1 ? fmt::format("; attn_tp {}", in.attn_tp_size) : ""));
   if (in.link_gbps)

@@ -165,7 +165,7 @@ constexpr ExploreValue kModes[] = {{},
                                    {.words = " --compilation-config.cudagraph_mode FULL"},
                                    {.words = " --enforce-eager"}};
 constexpr ExploreValue kDrafts[] = {
-    {}, {.words = " --speculative-config {\"method\":\"mtp\",\"num_speculative_tokens\":1}", .extra = "speculative"}};
+    {}, {.words = " --speculative-config '{\"method\":\"mtp\",\"num_speculative_tokens\":1}'", .extra = "speculative"}};
 constexpr ExploreValue kRequests[] = {{.words = " --max-num-seqs 8"}, {.words = " --max-num-seqs 2"}};
 constexpr ExploreSetting kExplored[] = {kModes, kDrafts, kRequests};
 

@@ -11,7 +11,8 @@ using namespace a2asim;
 Result<SizingDecision> own_rows(const RankView& view) { return SizingDecision{view.rows, view.rows}; }
 Result<SizingDecision> largest_count(const RankView& view) {
   std::int64_t most = view.rows;
-  if (view.dp_global) for (const std::int64_t count : *view.dp_global) most = std::max(most, count);
+  if (view.dp_global)
+    for (const std::int64_t count : *view.dp_global) most = std::max(most, count);
   return SizingDecision{most, view.rows};
 }
 
@@ -34,6 +35,7 @@ int main() {
   std::printf("%s, after %lld worlds\n%s", broken->why.c_str(), static_cast<long long>(broken->cases),
               to_yaml(broken->smallest).c_str());
   if (const auto kept = props::find_broken(agreement, "pr30450", largest_count))
-    return std::printf("the largest count keeps the law: %s\n%s", kept->why.c_str(), to_yaml(kept->smallest).c_str()), 1;
+    return std::printf("the largest count keeps the law: %s\n%s", kept->why.c_str(), to_yaml(kept->smallest).c_str()),
+           1;
   return !holds("own rows agree (they do not)", own_rows) && holds("the largest count agrees", largest_count) ? 0 : 1;
 }

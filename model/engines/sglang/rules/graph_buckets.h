@@ -96,8 +96,8 @@ struct ReplayDecision {
 
 // Allocate nothing.
 using ReplayRule = ReplayDecision (*)(const ReplayInputs& in);
-// pr14668 .. pr26643: the bucket is the first >= max / width as a fraction, while can_run rounds down: 9 tokens at width 4 ask for
-// 3 requests' bucket but test 2.
+// pr14668 .. pr26643: the bucket is the first >= max / width as a fraction, while can_run rounds down: 9 tokens at
+// width 4 ask for 3 requests' bucket but test 2.
 ReplayDecision replay_bucket_pr14668(const ReplayInputs& in);
 // pr27945 .. pr30450: both round down. NGRAM is not divided.
 ReplayDecision replay_bucket_pr27945(const ReplayInputs& in);
