@@ -93,7 +93,7 @@ endfunction()
 # a2asim_unite(target): the files of a folder compile as one, so that headers are parsed once a folder. From scratch that
 # is three times as fast; after a change it is slower. Files whose local names meet a neighbour's are compiled alone.
 option(A2ASIM_UNITY "Compile the files of a folder together, for who builds once" OFF)
-set(A2ASIM_ALONE
+set(A2ASIM_ALONE model/launch/python_servers.cpp
   model/engines/sglang/start/server_args.cpp model/engines/sglang/static_caps.cpp model/launch/container_file.cpp
   model/launch/environment.cpp model/launch/python_file.cpp model/launch/servers.cpp
   model/launch/shell_arithmetic.cpp model/launch/shell_expand.cpp model/launch/shell_lexer.cpp
