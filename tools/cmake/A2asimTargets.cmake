@@ -93,15 +93,15 @@ endfunction()
 # a2asim_unite(target): the files of a folder compile as one, so that headers are parsed once a folder. From scratch that
 # is three times as fast; after a change it is slower. Files whose local names meet a neighbour's are compiled alone.
 option(A2ASIM_UNITY "Compile the files of a folder together, for who builds once" OFF)
-set(A2ASIM_ALONE model/launch/python_servers.cpp
+set(A2ASIM_ALONE
   model/engines/sglang/start/server_args.cpp model/engines/sglang/static_caps.cpp model/launch/container_file.cpp
-  model/launch/environment.cpp model/launch/python_file.cpp model/launch/servers.cpp
+  model/launch/environment.cpp model/launch/python_file.cpp model/launch/python_servers.cpp model/launch/servers.cpp
   model/launch/shell_arithmetic.cpp model/launch/shell_expand.cpp model/launch/shell_lexer.cpp
-  model/launch/shell_run.cpp model/launch/shell_simple.cpp model/launch/shell_syntax.cpp model/launch/shell_test.cpp
+  model/launch/yaml_reader.cpp model/launch/shell_run.cpp model/launch/shell_simple.cpp model/launch/shell_syntax.cpp model/launch/shell_test.cpp
   sim/conformance/cases_flashinfer.cpp sim/conformance/cases_laws.cpp sim/scenario/scenario_writer.cpp
   tools/backends/plugin_rows.cpp tools/check/check_json.cpp tools/check/check_sarif.cpp tools/check/check_text.cpp
   tools/check/explain_command.cpp tools/check/launches.cpp tools/check/releases.cpp tools/check/server_check.cpp
-  tools/explore/merge_command.cpp tools/learn/check_lesson.cpp tools/learn/collapse_lesson.cpp
+  tools/explore/explore_read.cpp tools/explore/merge_command.cpp tools/learn/check_lesson.cpp tools/learn/collapse_lesson.cpp
   tools/learn/geometry_lesson.cpp tools/learn/graphs_lesson.cpp tools/learn/knowledge_lesson.cpp
   tools/learn/lessons.cpp tools/learn/own_rule_lesson.cpp tools/learn/release_lesson.cpp
   tools/learn/scatter_lesson.cpp tools/learn/static_cap_lesson.cpp tools/plan/plan_text.cpp

@@ -22,7 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostSeconds = 1'000'000;
-constexpr std::int64_t kMostShards = 1'000'000;
 
 struct Options {
   VersionChoice version;

@@ -16,6 +16,8 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
+inline constexpr std::int64_t kMostShards = 1'000'000;
+
 struct ExploreReport {
   std::vector<GenerationExploration> generations;  // oldest first
   std::string engine;                              // whose versions they are

@@ -17,7 +17,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr JsonLimits kLimits{.bytes = std::size_t{64} << 20, .depth = 16, .keys = 1'000'000};
-constexpr std::int64_t kMostShards = 1'000'000;
 constexpr std::size_t kMostText = 4096;  // of a message
 
 // What does not fit throws this or nlohmann's exceptions, caught in read_explore_json.
