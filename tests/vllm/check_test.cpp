@@ -37,6 +37,18 @@ TEST_CASE("vllm: from a command to a verdict") {
   }
 }
 
+// #24845 to #25906: an idle rank keeps the graph of one token. Buffers of a fixed size mind only another number of
+// rounds.
+TEST_CASE("vllm: in rounds, ranks disagree only where they run another number of them") {
+  const std::string command = " vllm serve M -dp 8 --enable-expert-parallel --max-num-seqs 64";
+  const auto verdict = [&](const std::string& env) {
+    return std::string(name(check_vllm("before25906", env + command).verdict));
+  };
+  CHECK(verdict("VLLM_ALL2ALL_BACKEND=allgather_reducescatter") == "disagrees");
+  CHECK(verdict("VLLM_ALL2ALL_BACKEND=deepep_low_latency") == "agrees");
+  CHECK(verdict("VLLM_MOE_DP_CHUNK_SIZE=4 VLLM_ALL2ALL_BACKEND=deepep_low_latency") == "disagrees");
+}
+
 TEST_CASE("vllm: redundant experts must divide") {
   const CheckReport report = check_vllm("v0.12.0",
                                         "vllm serve M -tp 8 --enable-expert-parallel --enable-eplb --eplb-config "

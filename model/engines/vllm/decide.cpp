@@ -118,8 +118,11 @@ void VllmDecider::size(std::size_t ep_rank, RankDecision& out) {
   const std::span<const std::int64_t> list(&lists_[ep_rank * dp_ranks_], dp_ranks_);
   out.sizing.branch = SizingBranch::max_of_list;
   out.sizing.dispatched_rows = out.rows;
-  out.sizing.runtime_max_tokens_per_rank =
-      out.replay ? out.rows : ceil_div(std::max<std::int64_t>(*std::ranges::max_element(list), 1), vllm_.sp);
+  const std::int64_t agreed = ceil_div(std::max<std::int64_t>(*std::ranges::max_element(list), 1), vllm_.sp);
+  // A graph holds the number that it was captured with. Where buffers have a fixed size, only how many rounds it runs.
+  const std::int64_t round = vllm_.buffer.is_chunked ? vllm_.buffer.tokens : 0;
+  const bool as_many_rounds = round > 0 && ceil_div(out.rows, round) == ceil_div(agreed, round);
+  out.sizing.runtime_max_tokens_per_rank = out.replay && !as_many_rounds ? out.rows : agreed;
   if (deployment_.rule && !out.raised) {
     RankView view;
     view.ep_size = static_cast<int>(decisions_.size());
