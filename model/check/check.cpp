@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "model/check/capacity_mend.h"
+#include "model/check/capacity_fix.h"
 #include "model/check/check_explain.h"
 #include "model/check/check_search.h"
 #include "model/check/checked_engine.h"
@@ -72,6 +72,7 @@ void check_flashinfer(const Deployment& deployment, CheckReport& report) {
   add_rejections(deployment, search, report);
   if (!has(report, FindingKind::rejected)) {
     add_geometry_findings(deployment, search, report);
+    if (search.idle) report.findings.push_back(explain_idle_step(deployment, *search.idle));
     if (search.unused_rows) report.findings.push_back(explain_unsanitized_padding(deployment, *search.unused_rows));
     checked_engine(deployment).add_start_findings(deployment, report);
     add_waste(deployment, search, report);
@@ -94,14 +95,14 @@ Verdict verdict_of(const CheckReport& report) {
   return has(report, FindingKind::over_capacity) ? Verdict::over_capacity : Verdict::agrees;
 }
 
-// The same mends for all phases: who follows any of these fixes has nothing above the cap left.
-void offer_capacity_mends(const Deployment& deployment, CheckReport& report) {
+// The same fixes for all phases: who follows any of these fixes has nothing above the cap left.
+void offer_capacity_fixes(const Deployment& deployment, CheckReport& report) {
   std::array<std::optional<Advice>, 2> fixes;  // by CapacityTrouble; tried only where there is a use for them
   for (CheckFinding& finding : report.findings) {
     if (finding.kind != FindingKind::over_capacity) continue;
     const auto trouble = finding.severity == Severity::error ? CapacityTrouble::errors : CapacityTrouble::any_notes;
     std::optional<Advice>& fix = fixes[static_cast<std::size_t>(trouble)];
-    if (!fix) fix = advice(capacity_mends(deployment, report, trouble));
+    if (!fix) fix = advice(capacity_fixes(deployment, report, trouble));
     if (!fix->words.empty()) finding.advise(*fix);
   }
 }
@@ -160,7 +161,7 @@ CheckReport judge_deployment(const Deployment& deployment) {
 
 CheckReport check_deployment(const Deployment& deployment) {
   CheckReport report = judge_deployment(deployment);
-  offer_capacity_mends(deployment, report);
+  offer_capacity_fixes(deployment, report);
   return report;
 }
 

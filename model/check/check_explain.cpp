@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <span>
 
-#include "model/check/capacity_mend.h"
+#include "model/check/capacity_fix.h"
 #include "model/check/checked_engine.h"
 #include "model/check/finding_info.h"
 
@@ -88,7 +88,7 @@ bool any_replay(const TroubledBatch& batch) {
 }
 
 Advice fix_cap_variable(const Deployment& deployment, std::int64_t needed_tokens) {
-  const CapacityMend raise{{raise_cap_variable(deployment, needed_tokens)}};
+  const CapacityFix raise{{raise_cap_variable(deployment, needed_tokens)}};
   return advice(std::span(&raise, 1));
 }
 
@@ -171,8 +171,8 @@ CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBa
   finding.kind = FindingKind::geometry_disagreement;
   finding.severity = Severity::error;
   finding.phase = batch.phase;
-  finding.message = fmt::format("ranks use different buffer sizes R = {} for {} {}", r_text(batch),
-                                unit(batch.phase), counts_text(batch));
+  finding.message = fmt::format("ranks use different buffer sizes R = {} for {} {}", r_text(batch), unit(batch.phase),
+                                counts_text(batch));
   const auto left = std::ranges::count_if(batch.decisions, leaves);
   if (left > 0 && left < std::ssize(batch.decisions))
     finding.message = fmt::format("{} of {} ranks gather, the others send by the all-to-all, from {} {}", left,
@@ -298,6 +298,21 @@ CheckFinding explain_every_forward(const Deployment& deployment, const TroubledB
   CheckFinding finding = explain_rejection(Rejection{"first_forward", fmt::format("every {} forward", kind), error,
                                                      checked_engine(deployment).fix_every_forward()});
   finding.phase = batch.phase;
+  finding.chain = checked_engine(deployment).knowledge();
+  add_rank_lines(batch, finding.chain);
+  finding.witness = to_witness(batch);
+  return finding;
+}
+
+CheckFinding explain_idle_step(const Deployment& deployment, const TroubledBatch& batch) {
+  CheckFinding finding;
+  finding.kind = FindingKind::idle_step;
+  finding.severity = Severity::error;
+  finding.phase = batch.phase;
+  finding.message = fmt::format("without any request the ranks run a step with R = {}, which FlashInfer refuses",
+                                batch.decisions.front().sizing.runtime_max_tokens_per_rank);
+  finding.consequence = on_hardware(finding.kind);
+  finding.advise(fmt::format("unset {}", engine_of(*deployment.generation).skip_exchange));
   finding.chain = checked_engine(deployment).knowledge();
   add_rank_lines(batch, finding.chain);
   finding.witness = to_witness(batch);

@@ -26,6 +26,8 @@ CheckFinding explain_draft(const Deployment& deployment, const PhaseOutcome& dra
 CheckFinding explain_silent_overflow(const Deployment& deployment, const TroubledBatch& batch,
                                      std::int64_t needed_tokens);
 CheckFinding explain_rejection(const Rejection& rejection);
+// The server runs, and stops as soon as it has nothing to do: an error beside the verdict on its batches.
+CheckFinding explain_idle_step(const Deployment& deployment, const TroubledBatch& batch);
 CheckFinding explain_every_forward(const Deployment& deployment, const TroubledBatch& batch);
 CheckFinding explain_waste(const Deployment& deployment, Phase phase, std::int64_t r, std::int64_t rows);
 

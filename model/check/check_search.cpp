@@ -134,9 +134,12 @@ class Search {
     });
     std::vector<RankBatch> batches(static_cast<std::size_t>(ranks_));
     for (const BatchPattern& pattern : patterns) {
-      if (total(pattern, ranks_) == 0) continue;
       std::fill(batches.begin(), batches.end(), pattern.others);
       batches.front() = pattern.first;
+      if (total(pattern, ranks_) == 0) {
+        judge_idle(batches);
+        continue;
+      }
       judge(batches);
       if (!deployment_.rule || ranks_ < 2 || pattern.first == pattern.others) continue;
       std::swap(batches.front(), batches.back());  // a rule of the user's own may treat ranks unequally
@@ -204,6 +207,14 @@ class Search {
     const std::size_t stride = decisions.size() / batches.size();
     for (std::size_t rank = 0; rank < batches.size(); ++rank) decided.decisions.push_back(decisions[rank * stride]);
     return decided;
+  }
+
+  // Without a request there is no step, unless the engine makes an idle batch all the same.
+  void judge_idle(const std::vector<RankBatch>& batches) {
+    if (result_.idle) return;
+    const std::span<const RankDecision> decisions = decider_->decide(batches);
+    const Judgement said = judged(decisions);
+    if (said.nobody_gets_in()) result_.idle = decided(said.phase, batches, decisions);
   }
 
   void judge(const std::vector<RankBatch>& batches) {

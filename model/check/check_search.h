@@ -53,6 +53,7 @@ struct SearchResult {
     std::optional<TroubledBatch> raises;  // the smallest batch that every rank refuses
   };
   Kind decode, prefill;
+  std::optional<TroubledBatch> idle;      // a step without any request, which every rank runs and FlashInfer refuses
   std::optional<TroubledBatch> capture;   // the smallest bucket that does not fit; captured before any request
   std::optional<UnusedRows> unused_rows;  // in a version that does not sanitize them
   PhaseOutcome draft;                     // steps of the draft model where they are wider than a verify step

@@ -24,6 +24,7 @@ constexpr FindingInfo kFindings[] = {
 #include "model/check/findings/missing_rank.inc"
 #include "model/check/findings/wasted.inc"
 #include "model/check/findings/rejected.inc"
+#include "model/check/findings/idle_step.inc"
 #include "model/check/findings/unsanitized_padding.inc"
 #include "model/check/findings/static_cap.inc"
 #include "model/check/findings/autotune.inc"

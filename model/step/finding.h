@@ -31,6 +31,7 @@ enum class FindingKind : std::uint8_t {
   wasted,                  // slots and bytes beyond need
   // The kinds above are seen in a step, and counted there; those below come from the command and its environment.
   rejected,             // the engine itself refuses
+  idle_step,            // every rank runs a step without any request, and the library refuses it
   unsanitized_padding,  // experts run over rows that no token fills, in a version that does not mark them
   static_cap,           // a backend with a fixed buffer size: what its limit means for this command
   autotune,             // the tuning run at the start is larger than the cap
@@ -47,7 +48,7 @@ enum class FindingKind : std::uint8_t {
   rule,            // the size comes from a program of the user's own
 };
 inline constexpr int kFindingKinds = 12;  // seen in a step: those up to `wasted`
-inline constexpr int kAllFindingKinds = 27;
+inline constexpr int kAllFindingKinds = 28;
 std::string_view name(FindingKind kind);  // "geometry_disagreement", ..
 std::optional<FindingKind> parse_finding_kind(std::string_view id);
 
@@ -86,8 +87,8 @@ struct RowEvidence {
   std::int64_t found_slot = -1;   // its slot within (found_source, slice)
   std::int64_t found_round = -1;
   int found_step = -1;
-  bool race = false;  // two ranks wrote these bytes in one round: here the higher rank wins, on hardware either
-  int lost_writer = -1;          // of a race: who wrote them too, and what; the highest rank below the winner
+  bool race = false;     // two ranks wrote these bytes in one round: here the higher rank wins, on hardware either
+  int lost_writer = -1;  // of a race: who wrote them too, and what; the highest rank below the winner
   std::int64_t lost_token = -1;  // that rank's own
   std::int64_t lost_slot = -1;
   int lost_payload = -1;

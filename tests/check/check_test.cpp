@@ -34,7 +34,7 @@ TEST_CASE("the collapse by generation") {
   CHECK(check("pr30450", command).verdict == Verdict::agrees);
 }
 
-TEST_CASE("a disagreement comes with a smallest witness, the chain and the mend") {
+TEST_CASE("a disagreement comes with a smallest witness, the chain and the fix") {
   const CheckReport report = check("pr29461", std::string(test::kCollapsed));
   const CheckFinding* finding = find(report, "geometry_disagreement", Phase::graph_decode);
   REQUIRE(finding != nullptr);
@@ -44,7 +44,7 @@ TEST_CASE("a disagreement comes with a smallest witness, the chain and the mend"
   CHECK(finding->witness->runtime_max_tokens_per_rank == std::vector<std::optional<std::int64_t>>{2, 1, 1, 1});
   CHECK(finding->fix.find("--enable-dp-lm-head") != std::string::npos);
   CHECK(finding->chain.front().find("require_mlp_tp_gather is false") != std::string::npos);
-  // Both flags that the mend offers to drop are in the chain, with what each of them does there.
+  // Both flags that the fix offers to drop are in the chain, with what each of them does there.
   CHECK(finding->chain.front().find("--enable-dp-lm-head not set (is set)") != std::string::npos);
   CHECK(finding->chain.front().find("--moe-dense-tp-size not set (is 1)") != std::string::npos);
   CHECK(finding->chain.back().ends_with("R = 1 (same on 2 more)"));
@@ -87,7 +87,7 @@ TEST_CASE("an explicit chunk above an explicit cap is an error with both numbers
   const CheckFinding* finding = find(over, "over_capacity", Phase::prefill);
   REQUIRE(finding != nullptr);
   CHECK(finding->witness->tokens_per_dp_rank.front() == 1025);
-  CHECK(finding->fix.find("8192") != std::string::npos);                    // the variable, for 32768 / 4
+  CHECK(finding->fix.find("8192") != std::string::npos);  // the variable, for 32768 / 4
   CHECK(finding->fix.find("--chunked-prefill-size 4096 (now 32768 / dp_size 4 = 8192 a rank)") != std::string::npos);
 
   const CheckReport open = check("pr30450", command + "--max-running-requests 64");
@@ -116,8 +116,7 @@ TEST_CASE("with the cap baked, a bucket above it overflows silently") {
 }
 
 TEST_CASE("a skipped all-gather with the predicate true is refused on the first forward") {
-  const CheckReport report =
-      check("pr26643", "SGLANG_SCHEDULER_SKIP_ALL_GATHER=1 " + std::string(test::kGathered));
+  const CheckReport report = check("pr26643", "SGLANG_SCHEDULER_SKIP_ALL_GATHER=1 " + std::string(test::kGathered));
   CHECK(report.verdict == Verdict::rejected);
   CHECK(report.findings.front().fix.find("SGLANG_SCHEDULER_SKIP_ALL_GATHER") != std::string::npos);
 }
