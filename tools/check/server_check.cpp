@@ -132,8 +132,9 @@ Result<void> read_surroundings(const ServerOptions& options, PreparedServer& out
   }
   if (options.gpu) {
     out.how.gpu_name = *options.gpu;
-    if (const Result<Gpu> gpu = find_gpu(*options.gpu); gpu && !out.how.gpu_memory_gib)
-      out.how.gpu_memory_gib = gpu->memory_gib;
+    const Result<Gpu> gpu = find_gpu(*options.gpu);
+    if (!gpu && !out.how.gpu_memory_gib) return unusable("--gpu: " + gpu.error().message + " with --gpu-memory");
+    if (!out.how.gpu_memory_gib) out.how.gpu_memory_gib = gpu->memory_gib;
   }
   if (options.nvlink_domain) {
     const Result<std::int64_t> domain = parse_count("--nvlink-domain", *options.nvlink_domain, 1, 1 << 16);
@@ -187,13 +188,7 @@ void add_notes(const PreparedServer& prepared, const DeployedCommand& deployed, 
 
 }  // namespace
 
-void add_server_options(CLI::App& command, ServerOptions& options) {
-  for (const Engine* engine : engines())
-    command
-        .add_option(fmt::format("--{}", engine->name), options.versions[std::string(engine->name)],
-                    "Its version: release (v0.5.13, v0.5.x, latest), main, PR or date; default: see above")
-        ->type_name("VERSION");
-  add_value(command, "--engine", options.engine, "NAME", "Whose server it is; default: the command says so");
+void add_machine_options(CLI::App& command, ServerOptions& options) {
   add_value(command, "--env", options.env, "NAME=VALUE", "Set an environment variable of the launch; may be repeated")
       ->allow_extra_args(false);
   add_shape_options(command, options.shape, "; default: guessed from --model-path");
@@ -201,6 +196,16 @@ void add_server_options(CLI::App& command, ServerOptions& options) {
   add_value(command, "--gpu", options.gpu, "NAME", "The GPU, such as GB200 or H100");
   add_value(command, "--nvlink-domain", options.nvlink_domain, "N",
             "How many GPUs share NVLink; default: by the GPU's name, else 8");
+}
+
+void add_server_options(CLI::App& command, ServerOptions& options) {
+  for (const Engine* engine : engines())
+    command
+        .add_option(fmt::format("--{}", engine->name), options.versions[std::string(engine->name)],
+                    "Its version: release (v0.5.13, v0.5.x, latest), main, PR or date; default: see above")
+        ->type_name("VERSION");
+  add_value(command, "--engine", options.engine, "NAME", "Whose server it is; default: the command says so");
+  add_machine_options(command, options);
 }
 
 std::string name_of(const LaunchedServer& server) {

@@ -25,7 +25,9 @@ struct ServerOptions {
   std::vector<std::string> env;
   SizingRule rule;  // of the user's own, may be empty
 };
-// --ENGINE VERSION of every engine, --env, the shape and --gpu-memory.
+// --env, the model's shape, and what is known of the GPUs.
+void add_machine_options(CLI::App& command, ServerOptions& options);
+// These, and --ENGINE VERSION of every engine.
 void add_server_options(CLI::App& command, ServerOptions& options);
 
 struct PreparedServer {

@@ -307,10 +307,7 @@ void add_options(CLI::App& command, Options& options) {
   add_value(command, "paths", options.paths, "PATH", "Files, folders and patterns; - is standard input");
   add_value(command, "--from", options.from, "VERSION", "The version now; default: the one that each launch names");
   add_value(command, "--to", options.to, "VERSION", "The version then; default: the newest known");
-  add_value(command, "--env", options.env, "NAME=VALUE", "Set an environment variable of the launch; may be repeated")
-      ->allow_extra_args(false);
-  add_shape_options(command, options.shape, "; default: guessed from --model-path");
-  add_value(command, "--gpu-memory", options.gpu_memory, "GiB", "Memory of one GPU, which defaults follow");
+  add_machine_options(command, options);
   add_value(command, "--report", options.report, "OUT.html", "Write one HTML page");
   add_value(command, "--format", options.format, "FORMAT", "text or json; default text");
   command.add_flag("--verbose", options.verbose, "Text: also what stays, and every option");
