@@ -66,20 +66,23 @@ TEST_CASE("an output that cannot be written is said") {
 }
 
 TEST_CASE("a reader of much who leaves early is told nothing, and the exit code is the result's") {
-  const Shell left = sh(
-      "({ \"$A2ASIM\" explain --all --format markdown 2>&3; echo $? >&3; } | head -c 10 >/dev/null) 3>&1");
+  const Shell left =
+      sh("({ \"$A2ASIM\" explain --all --format markdown 2>&3; echo $? >&3; } | head -c 10 >/dev/null) 3>&1");
   CHECK(left.out == "0\n");
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("too little memory is one line, and too few threads are fewer") {
   // With CUDA the libraries alone take half a GiB, and the loader ends the program before it begins.
+  int reached = 0;
   for (const int limit_kib : {40'000, 60'000, 80'000, 120'000, 200'000, 900'000}) {
     const Shell found = sh("ulimit -v " + std::to_string(limit_kib) + "; " + kCheck + "2>&1; test $? -le 2");
     if (found.out.find("error while loading shared libraries") != std::string::npos) continue;
+    ++reached;
     INFO(found.out);
     CHECK(found.exit_code == 0);
   }
+  CHECK(reached > 0);
   const std::string explore = "\"$A2ASIM\" explore --sglang pr29461 --budget 2000 ";
   const Shell whole = sh(explore + "--threads 1 2>&1");
   const Shell few = sh("ulimit -v 1200000; " + explore + "--threads 1000 2>&1");

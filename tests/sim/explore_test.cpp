@@ -1,5 +1,4 @@
 // Exploring: the space, the batches, the judgement, and what it finds in the generations whose history is known.
-#include "model/engines/sglang/generation.h"
 #include "sim/explore/explore.h"
 
 #include <doctest/doctest.h>
@@ -7,9 +6,10 @@
 #include <algorithm>
 #include <set>
 
+#include "model/engines/sglang/generation.h"
+#include "sim/cluster/replay.h"
 #include "sim/explore/explore_batches.h"
 #include "sim/explore/explore_configuration.h"
-#include "sim/cluster/replay.h"
 #include "sim/scenario/scenario_reader.h"
 
 namespace a2asim {
@@ -74,7 +74,7 @@ TEST_CASE("explore: what becomes of a case") {
   CHECK(judged({decided(3, 3), decided(3, 1)}) == safe);
   CHECK(judged({decided(3, 3), decided(2, 1)}) == disagrees);
   CHECK(judged({decided(3, 3), raised()}) == disagrees);        // rank 0 waits
-  CHECK(judged({decided(3, 3), above_cap(9)}) == disagrees);    // likewise
+  CHECK(judged({decided(3, 3), above_cap(9)}) == disagrees);    // the same
   CHECK(judged({decided(3, 3), leaving()}) == disagrees);       // two collectives
   CHECK(judged({decided(3, 3), RankDecision{}}) == disagrees);  // rank 1 is absent
   CHECK(judged({raised(), raised()}) == refused);
@@ -107,7 +107,10 @@ TEST_CASE("explore: the space is ordered by ranks, has no configuration twice, a
     classes.insert(space[i].exploring_class);
   }
   CHECK(seen.size() == space.size());
-  CHECK(classes.size() == kExploreClasses - 6);  // the other six are of engines whose ranks choose lanes
+  std::size_t of_lanes = 0;  // of engines whose ranks choose lanes in each step
+  for (std::size_t at = 0; at < kExploreClasses; ++at) of_lanes += class_name(at).ends_with("lane") ? 1U : 0U;
+  CHECK(of_lanes == kExploreLayouts);
+  CHECK(classes.size() == kExploreClasses - of_lanes);
   CHECK(ranks == 8);
 }
 

@@ -37,7 +37,7 @@ TEST_CASE("trtllm: a version is found by name, change, release, image and date")
   }
 }
 
-TEST_CASE("trtllm: a release says that it is placed by its date, and a hazard ends with the version that mends it") {
+TEST_CASE("trtllm: a release says that it is placed by its date, and a hazard ends with the version that fixes it") {
   CHECK(find_generation("1.3.0rc21")->note.find("placed by its date") != std::string::npos);
   const auto& old = as_generation(*find_generation("t6")->version);
   const auto& now = newest_generation();

@@ -56,7 +56,7 @@ TEST_CASE("trtllm: an all-gather with different sizes is a deadlock, and it says
   const ReplayReport old = run("t9", kApart, kChunks);
   CHECK(old.verdict == Verdict::disagrees);
   CHECK(says(old, "of rank 1 rank 1 expects 1 rows and rank 0 0"));
-  CHECK(says(old, "rank 1 waits for ranks 0, 2..7 for ever: they expect no rows of rank 1"));
+  CHECK(says(old, "rank 1 waits for ranks 0, 2..7 forever: they expect no rows of rank 1"));
   CHECK(run("t10", kApart, kChunks).verdict == Verdict::agrees);
   CHECK(run("t9", "", kChunks).verdict == Verdict::agrees);  // the NVLink lane
 }
