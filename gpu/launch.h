@@ -64,7 +64,7 @@ struct RankArgs {
   std::int32_t num_payloads = 0;
   std::int32_t num_vectors = 0;  // of one token, all payloads
   std::int32_t combine_bytes_per_token = 0;
-  std::int64_t combine_region_bytes = 0;  // likewise, of dispatch's R
+  std::int64_t combine_region_bytes = 0;  // the same, of dispatch's R
   std::uint64_t active_rank_mask = 0;
   const std::int32_t* token_selected_experts = nullptr;
   RouteGroup* routes = nullptr;  // [ceil(num_tokens / 32), ep_size]: scratch between the two kernels of dispatch

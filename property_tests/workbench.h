@@ -32,10 +32,11 @@ class Workbench {
   explicit Workbench(SizingRule rule = {}) : rule_(std::move(rule)) {}
   // nullptr: the engine does not start; why() says it.
   const Deployment* deployment(const Scenario& world);
-  // As after create(); nullptr likewise. Valid until the next call that needs another one of this fidelity.
+  // As after create(); nullptr where it cannot be had. Valid until the next call that needs another one of this
+  // fidelity.
   Cluster* cluster(const Scenario& world, Fidelity fidelity);
   const std::string& why() const { return deployed_.why; }
-  // What check says of the last deployment, without trying what would mend it.
+  // What check says of the last deployment, without trying what would fix it.
   const CheckReport& check_report();
 
  private:

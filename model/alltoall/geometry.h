@@ -35,7 +35,7 @@ struct GeometryVerdict {
   RankMask over_capacity;     // R > max_num_tokens
   RankMask receive_overflow;  // local_num_tokens > R: may write into the neighbour's slots
   RankMask refuses_dispatch;  // FlashInfer's host check raises: nothing is launched on this rank
-  RankMask refuses_combine;   // likewise for combine's region
+  RankMask refuses_combine;   // the same for combine's region
   std::int64_t largest_r = 0;
   std::int64_t largest_tokens = 0;
   std::int64_t reserved_rows = 0;  // sum over ranks of ep_size * R: what experts compute over

@@ -67,7 +67,7 @@ struct ReferenceInput {
 
 struct ReferenceResult {
   std::vector<double> output;     // [tokens, hidden_size]
-  std::vector<double> magnitude;  // likewise, the sum of absolute values: what rounding errors are relative to
+  std::vector<double> magnitude;  // the same, the sum of absolute values: what rounding errors are relative to
 };
 
 // bad_input if a span's size does not fit the shape.

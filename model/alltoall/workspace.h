@@ -41,7 +41,7 @@ struct WorkspaceLayout {
   std::int64_t dispatch_completion_flags = 0;  // int32 [ep_size]
   std::int64_t combine_completion_flags = 0;   // int32 [ep_size]
   std::int64_t topk_target_ranks = 0;    // int32 [max_num_tokens, max_top_k] reserved; dense rows of pitch top_k used
-  std::int64_t topk_send_indices = 0;    // int32, likewise
+  std::int64_t topk_send_indices = 0;    // int32, the same
   std::int64_t eplb_gathered_stats = 0;  // int32 [ep_size, eplb_stats_num_experts]; from FlashInfer v0.6.16
   std::int64_t payload_data = 0;         // first receive region; also FlashInfer's aux_data_size
   std::int64_t payload_alignment = 1;    // of each receive region's begin
@@ -90,7 +90,7 @@ A2ASIM_HOST_DEVICE constexpr std::int64_t row_offset(std::int64_t region, std::i
 // One rank's regions by its own R, on host and device:
 //   const RegionView view(layout, ep_size, R, payload_bytes_per_token, num_payloads, combine_bytes_per_token);
 //   view.row(payload, source, slot)   where that row of the receive buffer begins
-//   view.combine_row(source, slot)    likewise of the experts' outputs
+//   view.combine_row(source, slot)    the same of the experts' outputs
 //   view.end()                        behind all of them
 class RegionView {
  public:

@@ -34,7 +34,7 @@ using ErrorFact = std::array<std::int64_t, 11>;
 
 struct Error {
   ErrorKind kind = ErrorKind::bad_input;
-  std::string message;                // one line; for bad_input: what, where, and how to mend it
+  std::string message;                // one line; for bad_input: what, where, and how to fix it
   std::vector<ErrorFact> facts = {};  // often none: the words are all there is
   bool operator==(const Error&) const = default;
 };

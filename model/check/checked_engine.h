@@ -18,7 +18,7 @@
 namespace a2asim {
 
 // One flag or variable with its new value, as a person would write it.
-struct MendSetting {
+struct FixSetting {
   std::string name;
   std::vector<std::int64_t> values;  // one, or a list
   std::string now;                   // in words
@@ -30,7 +30,7 @@ struct MendSetting {
 struct CapVariable {
   std::string_view name;
   std::int64_t tokens = 0;
-  std::int64_t per_unit = 1;  // tokens that one more of the variable gives
+  std::int64_t per_unit = 1;                            // tokens that one more of the variable gives
   std::string_view how = "the variable times ep_size";  // said where that is more than one
 };
 
@@ -58,11 +58,11 @@ class CheckedEngine {
   // Experts run over rows that no token fills, and nothing marks them.
   virtual std::string fix_unused_rows() const { return "use a version or kernel whose experts skip rows of no token"; }
 
-  // --- what mends try
+  // --- what fixes try
   virtual CapVariable cap(const Deployment& deployment) const = 0;
   virtual std::vector<Knob> knobs(const Deployment& deployment) const = 0;
   // The deployment of the same command with these settings.
-  virtual Result<std::unique_ptr<Deployment>> with(std::span<const MendSetting> settings) const = 0;
+  virtual Result<std::unique_ptr<Deployment>> with(std::span<const FixSetting> settings) const = 0;
 
   // --- findings that no search of batches makes
   // Of two nodes that are to be one deployment: what they say differently, and what that does.

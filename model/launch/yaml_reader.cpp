@@ -90,7 +90,7 @@ Result<std::vector<YAML::Node>> read_yaml(const std::string& text) {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
     Scale scale;
-    std::size_t read = 0;  // some texts give yaml-cpp empty documents for ever
+    std::size_t read = 0;  // some texts give yaml-cpp empty documents forever
     while (parser.HandleNextDocument(scale))
       if (++read > kMostNodes) throw TooMuch{0, "more documents than any launch has"};
     return YAML::LoadAll(text);

@@ -79,7 +79,7 @@ void Judgement::gather_differs_at(int rank) {
   verdict = Verdict::disagrees;
 }
 
-// NCCL does not compare them either: whoever expects more rows than are sent waits for ever, the others misplace them.
+// NCCL does not compare them either: whoever expects more rows than are sent waits forever, the others misplace them.
 void judge_gather(Judgement& said, const Decider& decider, std::size_t ranks) {
   if (said.gathering.empty()) return;
   const std::size_t every = (ranks + RankMask::kMost - 1) / RankMask::kMost;

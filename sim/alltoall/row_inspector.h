@@ -16,11 +16,11 @@ namespace a2asim {
 
 // What the inspector has to know of a rank: how it divides slices in this round, and what it counted.
 struct RowsOfRank {
-  RegionView regions;                            // by its own R of the running dispatch
-  std::int64_t runtime_max = 0;                  // that R
-  Shadow::RecordId record = Shadow::kNone;       // of its dispatch; kNone: takes no part
-  const std::int32_t* send_counters = nullptr;   // [ep_size], in its slice
-  const std::int32_t* recv_counters = nullptr;   // likewise
+  RegionView regions;                           // by its own R of the running dispatch
+  std::int64_t runtime_max = 0;                 // that R
+  Shadow::RecordId record = Shadow::kNone;      // of its dispatch; kNone: takes no part
+  const std::int32_t* send_counters = nullptr;  // [ep_size], in its slice
+  const std::int32_t* recv_counters = nullptr;  // the same
 };
 
 // A read of `run` in `slice` by `reader`, expecting the rows of `source`; written_at: the writer's own address, or -1.
@@ -55,8 +55,12 @@ class RowInspector {
   // Where `writer` puts all its rows of one payload for one slice: by the writer's own geometry.
   Shadow::Run sent_run(int writer, int slice, int payload) const {
     const RowsOfRank& own = rank_at(writer);
-    return {own.regions.row(payload, writer, 0), own.regions.bytes_per_token(payload), own.send_counters[slice], 0,
-            own.record, payload};
+    return {own.regions.row(payload, writer, 0),
+            own.regions.bytes_per_token(payload),
+            own.send_counters[slice],
+            0,
+            own.record,
+            payload};
   }
   // The rows that `rank` reads of what `source` should have put into its slice.
   RowRead received_rows(int rank, int source, int payload) const;

@@ -59,7 +59,7 @@ void Shadow::clear() {
   pieces_.clear();
 }
 
-// Two rows of one round: rows of one rank race likewise, because each token has a block of its own.
+// Two rows of one round: rows of one rank race too, because each token has a block of its own.
 bool Shadow::races(const Piece& older, const Run& newer) const {
   return older.kind == RowKind::dispatched && newer.kind == RowKind::dispatched &&
          records_->sent(older.record).round == records_->sent(newer.record).round;

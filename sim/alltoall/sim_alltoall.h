@@ -113,9 +113,9 @@ class SimAllToAll final : public AllToAll {
     A2ASIM_INVARIANT(is_rank(rank), "taints are of a rank");
     return rank_at(rank).tainted;
   }
-  // Likewise: 1 where it cannot be trusted under some order of the slots within (source, destination). Hardware gives
-  // them out by an atomic counter, so that whichever token of a destination meets a bad slot varies from run to run:
-  // this holds every outcome, tainted() the one of token order.
+  // The same for bytes: 1 where it cannot be trusted under some order of the slots within (source, destination).
+  // Hardware gives them out by an atomic counter, so that whichever token of a destination meets a bad slot varies from
+  // run to run: this holds every outcome, tainted() the one of token order.
   std::span<const std::uint8_t> in_doubt(int rank) const {
     A2ASIM_INVARIANT(is_rank(rank), "doubts are of a rank");
     return rank_at(rank).in_doubt;
@@ -231,7 +231,7 @@ class SimAllToAll final : public AllToAll {
   std::vector<RankGeometry> rank_geometry_;
   std::vector<Shadow::Run> runs_;               // scratch
   std::vector<std::int32_t> routed_tokens_;     // scratch of route
-  std::vector<std::int32_t> routed_tables_;     // likewise: the top-k tables where nobody reads them
+  std::vector<std::int32_t> routed_tables_;     // the same: the top-k tables where nobody reads them
   std::vector<float> scratch_;                  // scratch of network_row
   std::vector<std::vector<GraphNode>> graphs_;  // [graph][rank]
   const ExpertNetwork* network_ = nullptr;
@@ -241,8 +241,8 @@ class SimAllToAll final : public AllToAll {
   std::optional<FindingKind> root_;  // of this round, if any
   StepContext context_;
   RankMask absent_;
-  RankMask taking_part_;           // in the running round
-  std::int64_t round_ = 0;         // dispatches and combines so far: FLAG_VAL of a rank that missed none
+  RankMask taking_part_;    // in the running round
+  std::int64_t round_ = 0;  // dispatches and combines so far: FLAG_VAL of a rank that missed none
   std::int64_t dispatch_round_ = 0;
   bool is_dispatched_ = false;
   std::optional<Error> stuck_;

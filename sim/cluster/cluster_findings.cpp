@@ -115,7 +115,7 @@ class StepFindings {
     found.subject = "source sizes of the all-gatherv";
     found.message = fmt::format(
         "geometry_disagreement: ranks derive different sizes of the all-gatherv: of rank {} rank {} expects {} "
-        "rows and rank {} {}; a rank that expects more than is sent waits for ever, the others misplace rows",
+        "rows and rank {} {}; a rank that expects more than is sent waits forever, the others misplace rows",
         differs.in1 - own.begin(), rank, found.value, first, found.limit);
     findings_.push_back(std::move(found));
     gather_deadlock(static_cast<std::size_t>(differs.in1 - own.begin()));
@@ -133,7 +133,7 @@ class StepFindings {
     Finding found = make(FindingKind::missing_rank, Severity::error, waiting.first());
     found.peer = elsewhere.first();
     found.root = FindingKind::geometry_disagreement;
-    found.message = fmt::format("missing_rank: {} wait{} for {} for ever: they expect no rows of rank {}",
+    found.message = fmt::format("missing_rank: {} wait{} for {} forever: they expect no rows of rank {}",
                                 rank_words(waiting), waiting.count() == 1 ? "s" : "", rank_words(elsewhere), source);
     findings_.push_back(std::move(found));
   }
@@ -200,7 +200,7 @@ class StepFindings {
         found.operation = refuse_combine.contains(r) ? Operation::combine : Operation::dispatch;
         found.peer = r;
         if (outcome_.over_capacity.contains(r)) found.root = FindingKind::over_capacity;
-        found.message = fmt::format("missing_rank: {} wait{} for rank {} for ever: {}", rank_words(inside),
+        found.message = fmt::format("missing_rank: {} wait{} for rank {} forever: {}", rank_words(inside),
                                     inside.count() == 1 ? "s" : "", r, why_missing(r));
         findings_.push_back(std::move(found));
       }

@@ -38,7 +38,7 @@ class ClusterMirror {
                         std::span<const std::vector<std::byte>> outputs) = 0;
   // After combined(), for each rank with real rows: the oracle for these, which come first in its output.
   virtual void judged(const MirroredLayer& layer, int rank, const ReferenceResult& reference, Tolerance tolerance) = 0;
-  // In place of all these: somebody refuses or waits for ever. Inputs are those of the ranks that call dispatch,
+  // In place of all these: somebody refuses or waits forever. Inputs are those of the ranks that call dispatch,
   // refused or not; nothing was written.
   virtual void stopped(const MirroredLayer& layer) = 0;
 

@@ -69,7 +69,7 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   const Result<const Engine*> engine = engine_of(scenario, file, *command);
   if (!engine) return tl::unexpected(engine.error());
   const Result<VersionMatch> match = !version.is_given() ? (*engine)->find_version(scenario.version.value_or("newest"))
-                                                          : find_version(**engine, version);
+                                                         : find_version(**engine, version);
   if (!match && !version.is_given())
     return scenario_error(file, scenario.at.version,
                           fmt::format("{}: {}", scenario.at.version_key, match.error().message));
@@ -102,7 +102,7 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   if (!out.deployment->uses_flashinfer && !out.deployment->derives_sizes &&
       !checked_engine(*out.deployment).decides_each_step()) {
     out.verdict = Verdict::out_of_scope;
-    out.why = fmt::format("--moe-a2a-backend {}: no all-to-all whose size every rank derives", out.deployment->backend);
+    out.why = fmt::format("all-to-all {}: every rank computes no size of its own", out.deployment->backend);
   } else if (topology.ep_size != topology.tp_size) {
     out.verdict = Verdict::rejected;
     out.why = fmt::format("the all-to-all spans all tensor-parallel ranks: ep_size {} must be tp_size {}",

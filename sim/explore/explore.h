@@ -23,7 +23,7 @@ enum class ExploreOutcome : std::uint8_t {
   safe,       // all ranks derive one R, and it fits
   wasteful,   // safe, and R is at least four times the rows of the fullest rank
   refused,    // every rank refuses with an error: a note
-  over_cap,   // likewise, because R exceeds the cap
+  over_cap,   // the same, because R exceeds the cap
   overflow,   // a rank has more rows than R, and nothing checks it
   disagrees,  // ranks derive different R, or some refuse while the others wait for them
 };

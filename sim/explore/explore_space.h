@@ -20,7 +20,7 @@ enum class ExploreLayout : std::uint8_t {
   dp_attention,       // dp == tp
   attn_tp,            // DP attention with dp < tp
   collapsed,          // dp == tp, --moe-dense-tp-size 1 and --enable-dp-lm-head
-  collapsed_attn_tp,  // likewise with dp < tp
+  collapsed_attn_tp,  // the same with dp < tp
 };
 enum class ExploreExtra : std::uint8_t { none, speculative, small_cap, skip_all_gather, lane };
 inline constexpr std::size_t kExploreLayouts = 6;

@@ -16,16 +16,16 @@
 #include <vector>
 
 #include "model/alltoall/alltoall.h"
+#include "model/base/result.h"
 #include "model/step/batch.h"
 #include "model/step/finding.h"
-#include "model/base/result.h"
 #include "model/step/parallel.h"
 #include "model/step/verdict.h"
 
 namespace a2asim {
 
 struct Engine;   // model/step/engine.h
-struct Version;  // likewise
+struct Version;  // the same
 
 // What a file may hold at most. Generous for its purpose, small enough that no file can exhaust the machine by itself.
 inline constexpr std::int64_t kMaxScenarioTokens = std::int64_t{1} << 20;  // one rank, one step
@@ -127,9 +127,9 @@ struct Expect {
 
 // Of what only the deployment can judge.
 struct ScenarioPositions {
-  Position version, env, model;  // version: or the engine, where no version is given
+  Position version, env, model;         // version: or the engine, where no version is given
   std::string version_key = "version";  // as the file spells it
-  Position deployment;  // launch or parallel
+  Position deployment;                  // launch or parallel
   constexpr bool operator==(const ScenarioPositions&) const { return true; }
 };
 
@@ -138,7 +138,7 @@ struct Scenario {
   // `sglang: X` in a file is short for `engine: sglang` with `version: X`.
   std::optional<std::string> engine;   // nothing: whose server the command starts
   std::optional<std::string> version;  // a change, release or date; nothing: the newest
-  std::optional<std::string> launch;  // exactly one of launch and parallel is given
+  std::optional<std::string> launch;   // exactly one of launch and parallel is given
   std::optional<Parallel> parallel;
   std::map<std::string, std::string> env;
   ScenarioModel model;

@@ -132,7 +132,7 @@ Node parse(std::string_view text) {
   closed.text += text.ends_with('\n') ? "...\n" : "\n...\n";
   std::istringstream stream(closed.text);
   TreeBuilder builder(closed);
-  // A second document may be empty, after a closing ---. (Some texts would give yaml-cpp empty ones for ever.)
+  // A second document may be empty, after a closing ---. (Some texts would give yaml-cpp empty ones forever.)
   int documents = 0;
   try {
     YAML::Parser parser(stream);

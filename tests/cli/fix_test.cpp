@@ -208,7 +208,7 @@ Launch launch_of(std::string_view sglang, const std::string& flags) {
 
 }  // namespace
 
-TEST_CASE("fix: what check offers mends the launch, in every version") {
+TEST_CASE("fix: what check offers fixes the launch, in every version") {
   for (const Generation& generation : generations())
     for (const std::string& flags : kLaunches) follow(launch_of(generation.name, flags), flags);
   for (const auto& [sglang, flags] : kLaterLaunches) follow(launch_of(sglang, flags), flags);

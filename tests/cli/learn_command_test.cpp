@@ -254,9 +254,9 @@ TEST_CASE("learn: the collapse does no harm to equal counts, and the lesson says
   CHECK(contains(unequal, "The verdict is `disagrees`: the ranks derive different sizes, R = [3, 1, 1, 5]."));
   // Either flag alone is enough, and the predicate's words name both.
   const json steps = json::parse(run({"learn", "3", "--format", "json"}).out).at("steps");
-  const std::string flags = steps.at(0).at("text").dump(), mend = steps.back().at("text").dump();
+  const std::string flags = steps.at(0).at("text").dump(), fix = steps.back().at("text").dump();
   CHECK(contains(flags, "--enable-dp-lm-head not set (is set)"));
-  CHECK(contains(mend, "Leave out one of the two flags"));
+  CHECK(contains(fix, "Leave out one of the two flags"));
   for (const char* flag : {"without_dp_lm_head", "without_moe_dense_tp_size"})
     CHECK(steps.back().at("facts").at(flag) == "agrees");
 }
@@ -282,8 +282,8 @@ TEST_CASE("learn: pictures show what the simulator finds in the buffers") {
     CAPTURE(listed(tokens));
     const Lab lab{tokens, {}};
     const Scenario scenario = lab_scenario(collapsed(lab_parallel()), {decode_step(tokens)});
-    const Experiment broken = run(lab, scenario, "pr25907"), mended = run(lab, scenario, "pr30450");
-    CHECK(wrong_slots(mended) == 0);
+    const Experiment broken = run(lab, scenario, "pr25907"), fixed = run(lab, scenario, "pr30450");
+    CHECK(wrong_slots(fixed) == 0);
     CHECK(wrong_slots(broken) == misread(broken));
   }
   const Experiment shown = run(Lab{}, lab_scenario(lab_parallel(), {decode_step({3, 1, 0, 5})}), "pr30450");

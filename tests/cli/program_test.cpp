@@ -1,4 +1,4 @@
-// Bad input gives exit code 2 and one line that says what, where and how to mend it; good input its answer.
+// Bad input gives exit code 2 and one line that says what, where and how to fix it; good input its answer.
 #include <doctest/doctest.h>
 
 #include <algorithm>

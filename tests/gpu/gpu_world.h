@@ -9,8 +9,8 @@
 
 #include "gpu/cuda_alltoall.h"
 #include "gpu/replicated_alltoall.h"
-#include "sim/conformance/oracle.h"
 #include "model/base/random.h"
+#include "sim/conformance/oracle.h"
 #include "tests/main/skip.h"
 
 namespace a2asim::test {
@@ -25,7 +25,7 @@ inline bool skip_without_device() {
   return true;
 }
 
-// compute-sanitizer runs one kernel at a time, so launches that meet by flags would wait for each other for ever.
+// compute-sanitizer runs one kernel at a time, so launches that meet by flags would wait for each other forever.
 inline bool launches_are_serial() { return std::getenv("A2ASIM_SERIAL_LAUNCHES") != nullptr; }
 
 struct RankInput {

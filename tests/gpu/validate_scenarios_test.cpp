@@ -26,7 +26,7 @@ TEST_CASE("scenarios: the device does what the simulator says") {
   validate_all({});
 }
 
-TEST_CASE("scenarios: likewise with every rank in a launch of its own") {
+TEST_CASE("scenarios: the same with every rank in a launch of its own") {
   if (skip_without_device()) return;
   if (launches_are_serial()) {
     skip("launches run one at a time here");

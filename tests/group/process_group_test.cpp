@@ -285,7 +285,7 @@ TEST_CASE("group: one that leaves early is named") {
 pid_t start_victim(int rank, int size, int port) {
   const pid_t child = fork();
   if (child != 0) return child;
-  alarm(120);  // nobody waits for ever, even if the test itself is killed
+  alarm(120);  // nobody waits forever, even if the test itself is killed
   const auto group = ProcessGroup::join(place(rank, size, port), milliseconds(10'000));
   if (group && (*group)->barrier()) pause();
   _exit(1);

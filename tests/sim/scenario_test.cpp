@@ -224,7 +224,7 @@ TEST_CASE("two scenarios that differ anywhere are not equal") {
   CHECK(other != scenario);
 }
 
-TEST_CASE("a bad scenario gets one line with its place and the mend") {
+TEST_CASE("a bad scenario gets one line with its place and the fix") {
   for (const Bad& bad : bad_scenarios()) {
     CAPTURE(bad.text.substr(0, 400));
     const Result<Scenario> scenario = parse_scenario(bad.text, "t.yaml");

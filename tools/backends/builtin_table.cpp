@@ -14,7 +14,7 @@ struct Object {
   std::vector<AllToAllConfig> configs;
   std::vector<int> local_ranks;
   std::vector<Received> received;               // by local rank, since the last dispatch
-  std::vector<std::vector<std::byte>> results;  // likewise
+  std::vector<std::vector<std::byte>> results;  // the same
   bool gave_results = false;
   Error error;
 

@@ -8,7 +8,7 @@ namespace a2asim {
 
 enum class Builtin { sim, cuda };
 
-// The table over what `make` gives; valid for ever, one of a kind at a time.
+// The table over what `make` gives; valid forever, one of a kind at a time.
 const a2asim_backend_v1& builtin_table(Builtin which, Capabilities capabilities, MakeDevice make);
 
 // The simulator; all ranks are local.

@@ -19,7 +19,7 @@ enum class PluginOp : std::int32_t {
   dispatch,
   received,
   read_rows,      // of a view that was received
-  write_results,  // likewise
+  write_results,  // the same
   combine,
   slots,
   set_rank_mask,

@@ -55,7 +55,7 @@ class PluginSession {
  public:
   // Errors are bad_input: it cannot be loaded, its version is unknown, it crashed or hung while it was loaded.
   static Result<std::shared_ptr<PluginSession>> load(const std::string& path, const PluginLimits& limits);
-  // A table of this program, likewise in a child process: for tests of what a plug-in may do.
+  // A table of this program, the same in a child process: for tests of what a plug-in may do.
   static Result<std::shared_ptr<PluginSession>> in_child(const a2asim_backend_v1& table, const PluginLimits& limits);
   static Result<std::shared_ptr<PluginSession>> in_process(const a2asim_backend_v1& table);
   ~PluginSession();

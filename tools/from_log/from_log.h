@@ -73,7 +73,7 @@ struct FromLog {
   std::vector<std::string> notes;
 };
 
-// Errors: bad_input, one line with the mend: no batches, no deployment, no model, or more than a scenario holds.
+// Errors: bad_input, one line with the fix: no batches, no deployment, no model, or more than a scenario holds.
 Result<FromLog> scenario_from_log(const LogContents& log, const FromLogOptions& options);
 
 }  // namespace a2asim

@@ -125,7 +125,7 @@ LessonStep equal_batches(const Lab& lab) {
 
 LessonStep common_bucket(const Lab& lab) {
   LessonStep step;
-  step.title = "The mend: one bucket for all";
+  step.title = "The fix: one bucket for all";
   const Experiment done = run(lab, scenario_of(lab.tokens), kFix);
   step.say(
       "{} keeps the list of counts, so that every rank looks for the first bucket that holds the largest count, {}:",

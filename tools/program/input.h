@@ -1,4 +1,4 @@
-// What a person gives: files, standard input and numbers. All errors are bad_input: one line, with the mend.
+// What a person gives: files, standard input and numbers. All errors are bad_input: one line, with the fix.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/launch/environment.h"
 #include "model/base/result.h"
+#include "model/launch/environment.h"
 #include "tools/program/io.h"
 
 namespace a2asim {
@@ -17,7 +17,7 @@ namespace a2asim {
 // Launch scripts, scenarios and config.json files are far smaller; what is larger is a wrong file.
 inline constexpr std::size_t kMaxInputBytes = std::size_t{4} << 20;
 
-// What all of them give: the message is one line, with the mend.
+// What all of them give: the message is one line, with the fix.
 inline tl::unexpected<Error> unusable(std::string message) { return fail(ErrorKind::bad_input, std::move(message)); }
 
 // The text of a file. Errors: missing, a directory, unreadable, larger than kMaxInputBytes, or no UTF-8 text. A byte

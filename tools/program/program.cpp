@@ -86,7 +86,7 @@ std::vector<std::string> as_typed(std::vector<std::string> args) {
   return args;
 }
 
-// CLI11's own parse errors in the words of ours: what, and how to mend it.
+// CLI11's own parse errors in the words of ours: what, and how to fix it.
 std::string describe(const CLI::ParseError& error, const std::string& where, const std::string& meant) {
   std::string message = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {

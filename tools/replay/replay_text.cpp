@@ -10,7 +10,7 @@ namespace a2asim {
 namespace {
 
 constexpr std::size_t kWidth = 100;
-constexpr std::size_t kMaxSteps = 4;   // shown without --verbose
+constexpr std::size_t kMaxSteps = 4;  // shown without --verbose
 constexpr std::size_t kDoubtsWidth = 300;
 constexpr std::size_t kMaxTokens = 8;  // bad tokens named a step
 constexpr std::size_t kMaxGroups = 8;  // of ranks a step
@@ -252,7 +252,7 @@ std::string_view verdict_in_words(const ReplayReport& report) {
         return "ranks use different sizes in the all-gatherv of a prefill step";
       return report.counts[static_cast<std::size_t>(FindingKind::geometry_disagreement)] > 0
                  ? "ranks use different buffer sizes"
-                 : "some ranks wait for ever for others";
+                 : "some ranks wait forever for others";
     case Verdict::over_capacity:
       return "more than the workspace holds";
     case Verdict::rejected:

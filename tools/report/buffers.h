@@ -2,7 +2,7 @@
 // what it finds, and where the row went that it expected.
 //
 // A buffer may have a quarter of a million slots and a run a million steps, so what is kept is bounded: of a buffer at
-// most kSourcesDrawn x kSlotsDrawn slots, the wrong ones first; of a layer the buffers of kRanksDrawn ranks, likewise;
+// most kSourcesDrawn x kSlotsDrawn slots, the wrong ones first; of a layer the buffers of kRanksDrawn ranks, the same;
 // and all together so many bytes of JSON, half of which only steps with wrong rows may take. What is left out is
 // counted.
 #pragma once

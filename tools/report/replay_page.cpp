@@ -96,12 +96,9 @@ Json step_values(const ReplayForPage& replay, const ReplayedStep& step) {
     raised.push_back(fmt::format("Rank {} raises {}: {}", r, name(error->kind), error->message));
     bytes += error->message.size() + 30;
   }
-  Json out = {{"step", step.outcome.step},
-              {"title", capitalised(step_title(step))},
-              {"raised", std::move(raised)},
-              {"findings", findings_of_step(step)},
-              {"chains", chains(replay, step)},
-              {"doubts", tokens_in_doubt(step)}};
+  Json out = {{"step", step.outcome.step},      {"title", capitalised(step_title(step))},
+              {"raised", std::move(raised)},    {"findings", findings_of_step(step)},
+              {"chains", chains(replay, step)}, {"doubts", tokens_in_doubt(step)}};
   add_rank_table(step, out);
   return out;
 }
@@ -167,7 +164,7 @@ Json first_buffer(const ReplayForPage& replay, const Finding* told) {
 // Why a step has no buffers to draw; empty: it has some.
 std::string why_empty(const ReplayedStep& step) {
   if (step.outcome.group.empty()) return "No rank has work in this step.";
-  if (step.outcome.stopped) return "The run stops in this step: some ranks refuse, or wait for others for ever.";
+  if (step.outcome.stopped) return "The run stops in this step: some ranks refuse, or wait for others forever.";
   return step.outcome.taking_part.empty() ? "No rank enters the all-to-all in this step." : "";
 }
 
@@ -251,11 +248,11 @@ bool as_expected(const ReplayForPage& one) { return one.expectation && one.expec
 Json header(const ReplayForPage& one, int level) {
   const ReplayReport& report = one.report;
   const bool expected = as_expected(one);
-  return verdict_header(
-      fmt::format("a2asim replay · {} · {} {}", report.name, engine_of(*report.generation).title,
-                  report.generation->name),
-      expected ? Tone::good : tone_of(report), verdict_title(report.verdict) + (expected ? ", as expected" : ""),
-      verdict_sentence(report), level);
+  return verdict_header(fmt::format("a2asim replay · {} · {} {}", report.name, engine_of(*report.generation).title,
+                                    report.generation->name),
+                        expected ? Tone::good : tone_of(report),
+                        verdict_title(report.verdict) + (expected ? ", as expected" : ""), verdict_sentence(report),
+                        level);
 }
 
 }  // namespace

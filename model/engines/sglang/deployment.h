@@ -44,7 +44,7 @@ enum class LeftoverList : std::uint8_t {
 struct Started {
   DeploymentInputs given;                 // as they came, so that a changed deployment can be tried
   ServerArgs args;                        // after the handlers, with the speculative width settled
-  Environment env;                        // likewise
+  Environment env;                        // the same
   std::int64_t assumed_graph_max_bs = 0;  // where the command leaves it open
   bool chunk_is_explicit = false;
   bool graph_max_bs_is_explicit = false;
@@ -80,7 +80,7 @@ struct SglangPart final : EnginePart, CheckedEngine, Started, Knowledge {
   CapVariable cap(const Deployment& deployment) const override;
   std::int64_t default_cap(const StaticCapRow& row) const;  // where its variable is not set
   std::vector<Knob> knobs(const Deployment& deployment) const override;
-  Result<std::unique_ptr<Deployment>> with(std::span<const MendSetting> settings) const override;
+  Result<std::unique_ptr<Deployment>> with(std::span<const FixSetting> settings) const override;
   void add_start_findings(const Deployment& deployment, CheckReport& report) const override;
   void add_open_limits(const Deployment& deployment, CheckReport& report) const override;
   bool check_constant_geometry(const Deployment& deployment, CheckReport& report) const override;

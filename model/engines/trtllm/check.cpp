@@ -68,9 +68,9 @@ std::vector<Knob> TrtllmPart::knobs(const Deployment& deployment) const {
   return {knob};
 }
 
-Result<std::unique_ptr<Deployment>> TrtllmPart::with(std::span<const MendSetting> settings) const {
+Result<std::unique_ptr<Deployment>> TrtllmPart::with(std::span<const FixSetting> settings) const {
   Inputs inputs = given;
-  for (const MendSetting& setting : settings) {
+  for (const FixSetting& setting : settings) {
     if (setting.name == kTokens)
       inputs.args.set(std::string(kTokens), std::to_string(setting.values.front()));
     else

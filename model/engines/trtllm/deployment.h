@@ -72,7 +72,7 @@ struct TrtllmPart final : EnginePart, CheckedEngine {
   Advice fix_waste(std::int64_t max_num_tokens) const override;
   CapVariable cap(const Deployment& deployment) const override;
   std::vector<Knob> knobs(const Deployment& deployment) const override;
-  Result<std::unique_ptr<Deployment>> with(std::span<const MendSetting> settings) const override;
+  Result<std::unique_ptr<Deployment>> with(std::span<const FixSetting> settings) const override;
   void add_start_findings(const Deployment& deployment, CheckReport& report) const override;
   void add_open_limits(const Deployment& deployment, CheckReport& report) const override;
   bool check_constant_geometry(const Deployment& deployment, CheckReport& report) const override;

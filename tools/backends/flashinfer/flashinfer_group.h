@@ -5,7 +5,7 @@
 // Ranks are shared out to the visible GPUs in equal blocks; the slices of a GPU lie side by side, as in one tensor.
 // With several ranks on a GPU two things differ from servers, where each rank has its own: every block of combine waits
 // for its peers' flags, and only the first block of a rank sends them, so that ranks whose blocks do not fit the GPU
-// together would wait for ever. Then this writes the flags first: every rank's results are complete by then.
+// together would wait forever. Then this writes the flags first: every rank's results are complete by then.
 #pragma once
 
 #include <cuda_runtime.h>

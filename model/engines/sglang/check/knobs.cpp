@@ -28,8 +28,8 @@ Knob shared_knob(std::string_view name, std::optional<std::int64_t> given, const
   knob.values = [replicas](std::int64_t steps) { return Steps{steps * replicas}; };
   knob.is_given = given.has_value();
   const std::string a_rank = replicas > 1 ? fmt::format(" / dp_size {} = {} a rank", replicas, per_rank.value) : "";
-  knob.now = given ? fmt::format("now {}{}", *given, a_rank)
-                   : fmt::format("not given: {} a rank assumed", per_rank.value);
+  knob.now =
+      given ? fmt::format("now {}{}", *given, a_rank) : fmt::format("not given: {} a rank assumed", per_rank.value);
   return knob;
 }
 
@@ -74,15 +74,21 @@ Knob graph_knob(const ServerArgs& given, const Deployment& deployment, std::int6
   return knob;
 }
 
-void set(const MendSetting& setting, DeploymentInputs& inputs) {
+void set(const FixSetting& setting, DeploymentInputs& inputs) {
   ServerArgs& args = inputs.args;
   const std::int64_t value = setting.values.front();
-  if (setting.name == kChunk) args.chunked_prefill_size = value;
-  else if (setting.name == kPrefill) args.max_prefill_tokens = value;
-  else if (setting.name == kRequests) args.max_running_requests = value;
-  else if (setting.name == kGraphMax) args.cuda_graph_max_bs = value;
-  else if (setting.name == kGraphSizes) args.cuda_graph_bs = setting.values;
-  else inputs.env.set(setting.name, fmt::format("{}", value));
+  if (setting.name == kChunk)
+    args.chunked_prefill_size = value;
+  else if (setting.name == kPrefill)
+    args.max_prefill_tokens = value;
+  else if (setting.name == kRequests)
+    args.max_running_requests = value;
+  else if (setting.name == kGraphMax)
+    args.cuda_graph_max_bs = value;
+  else if (setting.name == kGraphSizes)
+    args.cuda_graph_bs = setting.values;
+  else
+    inputs.env.set(setting.name, fmt::format("{}", value));
 }
 
 }  // namespace
@@ -94,8 +100,7 @@ std::int64_t SglangPart::default_cap(const StaticCapRow& row) const {
 CapVariable SglangPart::cap(const Deployment& deployment) const {
   if (const StaticCapRow* row = find_static_cap(deployment.backend))
     return {row->env, int_env_or(env.get(row->env), default_cap(*row)), 1};
-  return {kCapVariable, deployment.max_num_tokens,
-          generation().cap_is_times_ep_size ? deployment.topology.ep_size : 1};
+  return {kCapVariable, deployment.max_num_tokens, generation().cap_is_times_ep_size ? deployment.topology.ep_size : 1};
 }
 
 std::vector<Knob> SglangPart::knobs(const Deployment& deployment) const {
@@ -114,9 +119,9 @@ std::vector<Knob> SglangPart::knobs(const Deployment& deployment) const {
   return out;
 }
 
-Result<std::unique_ptr<Deployment>> SglangPart::with(std::span<const MendSetting> settings) const {
+Result<std::unique_ptr<Deployment>> SglangPart::with(std::span<const FixSetting> settings) const {
   DeploymentInputs inputs = given;
-  for (const MendSetting& setting : settings) set(setting, inputs);
+  for (const FixSetting& setting : settings) set(setting, inputs);
   return resolve_deployment(inputs);
 }
 

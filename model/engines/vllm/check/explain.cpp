@@ -92,9 +92,9 @@ std::vector<Knob> VllmPart::knobs(const Deployment&) const {
   return {knob};
 }
 
-Result<std::unique_ptr<Deployment>> VllmPart::with(std::span<const MendSetting> settings) const {
+Result<std::unique_ptr<Deployment>> VllmPart::with(std::span<const FixSetting> settings) const {
   DeploymentInputs inputs = given;
-  for (const MendSetting& setting : settings) {
+  for (const FixSetting& setting : settings) {
     const std::int64_t value = setting.values.front();
     if (setting.name == kTokens) {
       inputs.args.batch.max_num_batched_tokens = value;

@@ -1,4 +1,4 @@
-// What to change so that no batch exceeds the cap any more, FlashInfer's or a static one. Every mend is tried: the
+// What to change so that no batch exceeds the cap any more, FlashInfer's or a static one. Every fix is tried: the
 // deployment is resolved and judged again with it, and only what cures is offered.
 #pragma once
 
@@ -13,8 +13,8 @@
 namespace a2asim {
 
 // Settings that cure together; none of them can be left out.
-struct CapacityMend {
-  std::vector<MendSetting> settings;
+struct CapacityFix {
+  std::vector<FixSetting> settings;
   double change = 0;  // how far the numbers move, as the logarithm of their ratios
 };
 
@@ -25,13 +25,13 @@ enum class CapacityTrouble : std::uint8_t {
 
 // The smallest change first. `report` is what judge_deployment said of the deployment as it is. Of a flag, the most
 // that cures is offered: one more token or request a rank would exceed the cap again.
-std::vector<CapacityMend> capacity_mends(const Deployment& deployment, const CheckReport& report,
-                                         CapacityTrouble trouble);
+std::vector<CapacityFix> capacity_fixes(const Deployment& deployment, const CheckReport& report,
+                                        CapacityTrouble trouble);
 
 // "set VARIABLE=256 or more (the cap is 255 now), or set --chunked-prefill-size 510 (now 512 / dp_size 2 = 256 a rank)"
-Advice advice(std::span<const CapacityMend> mends);
+Advice advice(std::span<const CapacityFix> fixes);
 
 // The variable alone, untried: `needed_tokens` is what a rank wants.
-MendSetting raise_cap_variable(const Deployment& deployment, std::int64_t needed_tokens);
+FixSetting raise_cap_variable(const Deployment& deployment, std::int64_t needed_tokens);
 
 }  // namespace a2asim

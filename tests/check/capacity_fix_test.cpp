@@ -1,5 +1,5 @@
-// Every mend that check offers for a batch above the cap, applied to the command as a person would, cures it.
-#include "model/check/capacity_mend.h"
+// Every fix that check offers for a batch above the cap, applied to the command as a person would, cures it.
+#include "model/check/capacity_fix.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "model/check/check.h"
 #include "model/base/random.h"
+#include "model/check/check.h"
 #include "model/engines/sglang/generation.h"
 #include "tests/launch.h"
 
@@ -22,7 +22,7 @@ CheckReport check(std::string_view generation, const std::string& command) {
 }
 
 // The command with one alternative of a fix applied; counts the names that were seen.
-std::string mended(const std::string& command, const Fix& fix, std::map<std::string, int>& seen) {
+std::string fixed(const std::string& command, const Fix& fix, std::map<std::string, int>& seen) {
   CHECK_FALSE(fix.steps.empty());
   for (const FixStep& step : fix.steps) ++seen[step.name];
   LaunchCommand launch = parse_launch_command(command).value();
@@ -31,7 +31,7 @@ std::string mended(const std::string& command, const Fix& fix, std::map<std::str
 }
 
 // Applies every alternative of every error; the number of errors above the cap.
-int check_mends(std::string_view generation, const std::string& command, std::map<std::string, int>& seen) {
+int check_fixes(std::string_view generation, const std::string& command, std::map<std::string, int>& seen) {
   CAPTURE(generation);
   CAPTURE(command);
   int errors = 0;
@@ -43,7 +43,7 @@ int check_mends(std::string_view generation, const std::string& command, std::ma
     CAPTURE(finding.fix);
     for (const Fix& alternative : finding.fixes) {
       CAPTURE(in_words(alternative));
-      CHECK(check(generation, mended(command, alternative, seen)).verdict == Verdict::agrees);
+      CHECK(check(generation, fixed(command, alternative, seen)).verdict == Verdict::agrees);
     }
   }
   return errors;
@@ -67,7 +67,7 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 
 }  // namespace
 
-TEST_CASE("mend: the flag that made the batch is named, with a number that cures") {
+TEST_CASE("fix: the flag that made the batch is named, with a number that cures") {
   // pr26643 rounds counts up to a multiple of 2, so that 1025 tokens a rank would become 1026.
   const std::string chunk =
       fix_of("pr26643", server(1025, 2) + "--max-running-requests 16 --chunked-prefill-size 65536");
@@ -81,7 +81,7 @@ TEST_CASE("mend: the flag that made the batch is named, with a number that cures
   CHECK(contains(requests, "set --max-running-requests 124 (now 200 / dp_size 2 = 100 a rank)"));
 }
 
-TEST_CASE("mend: a batch of a small rank beside a large chunk is the chunk's") {
+TEST_CASE("fix: a batch of a small rank beside a large chunk is the chunk's") {
   const std::string fix = fix_of("pr22394", server(255, 2) +
                                                 "--max-running-requests 16 --chunked-prefill-size 512 "
                                                 "--cuda-graph-max-bs 200");
@@ -90,21 +90,21 @@ TEST_CASE("mend: a batch of a small rank beside a large chunk is the chunk's") {
   CHECK_FALSE(contains(fix, "--max-running-requests"));
 }
 
-TEST_CASE("mend: with a cap of 0 only the variable cures") {
+TEST_CASE("fix: with a cap of 0 only the variable cures") {
   const std::string fix =
       fix_of("pr30450", server(0, 4) + "--max-running-requests 64 --chunked-prefill-size 512 --cuda-graph-max-bs 8");
   CHECK(contains(fix, "set SGLANG_"));
   CHECK_FALSE(contains(fix, " --"));
 }
 
-TEST_CASE("mend: without chunks the bound of a prefill batch is --max-prefill-tokens") {
+TEST_CASE("fix: without chunks the bound of a prefill batch is --max-prefill-tokens") {
   const std::string fix = fix_of("pr30450", server(4096, 4) +
                                                 "--max-running-requests 64 --chunked-prefill-size -1 "
                                                 "--cuda-graph-max-bs 8");
   CHECK(contains(fix, "set --max-prefill-tokens 4096 (now 16384, the bound without chunks)"));
 }
 
-TEST_CASE("mend: two limits above the cap are lowered together") {
+TEST_CASE("fix: two limits above the cap are lowered together") {
   const std::string fix =
       fix_of("pr30450", server(64, 4) + "--max-running-requests 500 --chunked-prefill-size 4096 --cuda-graph-max-bs 8");
   CHECK(contains(fix,
@@ -113,21 +113,21 @@ TEST_CASE("mend: two limits above the cap are lowered together") {
 }
 
 TEST_CASE(
-    "mend: January's request pool is not divided by dp_size, so that a bucket can be larger than a rank's requests") {
+    "fix: January's request pool is not divided by dp_size, so that a bucket can be larger than a rank's requests") {
   const std::string command = server(63, 2) +
                               "--max-running-requests 64 --chunked-prefill-size 64 --speculative-algorithm "
                               "NGRAM --speculative-num-steps 3 --speculative-eagle-topk 2 "
                               "--speculative-num-draft-tokens 4";
   std::map<std::string, int> seen;
-  CHECK(check_mends("pr14668", command, seen) > 0);
+  CHECK(check_fixes("pr14668", command, seen) > 0);
   CHECK(seen["--max-running-requests"] > 0);
 }
 
-TEST_CASE("mend: a graph bucket above the cap, with requests below it") {
+TEST_CASE("fix: a graph bucket above the cap, with requests below it") {
   const std::string command = server(20, 2) + "--max-running-requests 64 --chunked-prefill-size 16 ";
   std::map<std::string, int> seen;
-  CHECK(check_mends("pr14668", command + "--cuda-graph-bs 8 64 2", seen) > 0);
-  CHECK(check_mends(
+  CHECK(check_fixes("pr14668", command + "--cuda-graph-bs 8 64 2", seen) > 0);
+  CHECK(check_fixes(
             "pr14668",
             server(17, 2) + "--max-running-requests 66 --chunked-prefill-size 16 --cuda-graph-max-bs 64",  // bucket 40
             seen) > 0);
@@ -135,26 +135,26 @@ TEST_CASE("mend: a graph bucket above the cap, with requests below it") {
   CHECK(seen["--cuda-graph-max-bs"] > 0);
 }
 
-TEST_CASE("mend: backends with a static cap") {
+TEST_CASE("fix: backends with a static cap") {
   const std::string command =
       "python3 -m sglang.launch_server --model-path M --tp 8 --dp 4 --enable-dp-attention "
       "--deepep-mode low_latency ";
   std::map<std::string, int> seen;
   const std::string limits = "--max-running-requests 4096 --chunked-prefill-size 2048";
   for (const char* backend : {"deepep", "mooncake", "nixl"})
-    CHECK(check_mends("pr30450", command + limits + " --moe-a2a-backend " + backend, seen) > 0);
+    CHECK(check_fixes("pr30450", command + limits + " --moe-a2a-backend " + backend, seen) > 0);
   CHECK(seen["SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK"] > 0);
   CHECK(seen["--max-running-requests"] > 0);
   CHECK(seen["--chunked-prefill-size"] > 0);
   seen.clear();  // 4096 tokens a rank: no value of the variable is accepted
-  CHECK(check_mends("pr30450",
+  CHECK(check_fixes("pr30450",
                     command + "--max-running-requests 32768 --max-total-tokens 99999999 --chunked-prefill-size 64 "
                               "--moe-a2a-backend deepep",
                     seen) > 0);
   CHECK_FALSE(seen.contains("SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK"));
 }
 
-TEST_CASE("mend: every mend that is offered for a drawn launch cures it, in every generation") {
+TEST_CASE("fix: every fix that is offered for a drawn launch cures it, in every generation") {
   constexpr int kDraws = 60;  // a generation
   Random random(20260823);
   const auto pick = [&](auto... values) {
@@ -177,7 +177,7 @@ TEST_CASE("mend: every mend that is offered for a drawn launch cures it, in ever
       command += pick(std::string(), std::string(), std::string("--enable-dp-lm-head --moe-dense-tp-size 1 "));
       command += pick(std::string(), std::string("--disaggregation-mode decode "),
                       std::string("--disaggregation-mode prefill "));
-      errors += check_mends(generation.name, command, seen);
+      errors += check_fixes(generation.name, command, seen);
     }
     CAPTURE(generation.name);
     CHECK(errors >= 5);

@@ -1,4 +1,4 @@
-#include "model/check/capacity_mend.h"
+#include "model/check/capacity_fix.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,9 +13,9 @@
 namespace a2asim {
 namespace {
 
-class Mender {
+class CapacityFixer {
  public:
-  Mender(const Deployment& deployment, const CheckReport& report, CapacityTrouble trouble)
+  CapacityFixer(const Deployment& deployment, const CheckReport& report, CapacityTrouble trouble)
       : deployment_(deployment),
         trouble_(trouble),
         may_disagree_(has(report, FindingKind::geometry_disagreement)),
@@ -26,8 +26,8 @@ class Mender {
       if (finding.severity <= least) needed_ = std::max(needed_, finding.needed_tokens_per_rank);
   }
 
-  std::vector<CapacityMend> mends() const {
-    std::vector<CapacityMend> out;
+  std::vector<CapacityFix> fixes() const {
+    std::vector<CapacityFix> out;
     if (auto raised = variable()) out.push_back(std::move(*raised));
     for (std::size_t size = 1; size <= knobs_.size(); ++size) {
       const std::size_t before = out.size();
@@ -36,7 +36,7 @@ class Mender {
           if (auto lowered = lower(set)) out.push_back(std::move(*lowered));
       if (out.size() > before) break;  // more settings than needed are no better
     }
-    std::ranges::stable_sort(out, {}, &CapacityMend::change);
+    std::ranges::stable_sort(out, {}, &CapacityFix::change);
     return out;
   }
 
@@ -44,7 +44,7 @@ class Mender {
   using Steps = std::vector<std::int64_t>;  // by knob
 
   // The deployment with these changes has nothing above the cap, starts, and does not disagree instead.
-  bool cures(std::span<const MendSetting> settings) const {
+  bool cures(std::span<const FixSetting> settings) const {
     const auto changed = checked_engine(deployment_).with(settings);
     if (!changed || !(*changed)->rejections.empty()) return false;
     const CheckReport report = judge_deployment(**changed);
@@ -54,21 +54,21 @@ class Mender {
   }
 
   bool cures(const Steps& steps) const {
-    std::vector<MendSetting> settings;
+    std::vector<FixSetting> settings;
     for (std::size_t k = 0; k < knobs_.size(); ++k)
       if (steps[k] < knobs_[k].most_steps) settings.push_back({knobs_[k].name, knobs_[k].values(steps[k]), ""});
     return cures(settings);
   }
 
   // The least value that is known to do, or the next power of two times it.
-  std::optional<CapacityMend> variable() const {
+  std::optional<CapacityFix> variable() const {
     constexpr int kMostDoublings = 24;
     std::int64_t needed = std::max<std::int64_t>(needed_, cap_.tokens + 1);
     for (int doubling = 0; doubling < kMostDoublings; ++doubling, needed *= 2) {
-      MendSetting setting = raise_cap_variable(deployment_, needed);
+      FixSetting setting = raise_cap_variable(deployment_, needed);
       if (!cures(std::span(&setting, 1))) continue;
       const double cap = std::max(static_cast<double>(cap_.tokens), 0.5);
-      return CapacityMend{{std::move(setting)}, std::log(static_cast<double>(needed) / cap)};
+      return CapacityFix{{std::move(setting)}, std::log(static_cast<double>(needed) / cap)};
     }
     return std::nullopt;
   }
@@ -93,19 +93,19 @@ class Mender {
     return good;
   }
 
-  std::optional<CapacityMend> lower(std::size_t set) const {
+  std::optional<CapacityFix> lower(std::size_t set) const {
     Steps steps;
     for (std::size_t k = 0; k < knobs_.size(); ++k) steps.push_back((set >> k & 1) != 0 ? 1 : knobs_[k].most_steps);
-    CapacityMend mend;
+    CapacityFix one;
     for (std::size_t k = 0; k < knobs_.size(); ++k) {
       if ((set >> k & 1) == 0) continue;
       const auto found = most(steps, k);
       if (!found || *found >= knobs_[k].most_steps) return std::nullopt;
       steps[k] = *found;
-      mend.change += std::log(static_cast<double>(knobs_[k].most_steps) / static_cast<double>(*found));
-      mend.settings.push_back({knobs_[k].name, knobs_[k].values(*found), knobs_[k].now, knobs_[k].is_given});
+      one.change += std::log(static_cast<double>(knobs_[k].most_steps) / static_cast<double>(*found));
+      one.settings.push_back({knobs_[k].name, knobs_[k].values(*found), knobs_[k].now, knobs_[k].is_given});
     }
-    return mend;
+    return one;
   }
 
   const Deployment& deployment_;
@@ -116,7 +116,7 @@ class Mender {
   std::vector<Knob> knobs_;
 };
 
-FixStep as_step(const MendSetting& setting) {
+FixStep as_step(const FixSetting& setting) {
   FixStep step{setting.name.starts_with('-') ? FixStep::What::set_flag : FixStep::What::set_variable, setting.name};
   if (step.what == FixStep::What::set_variable)
     step.values.push_back(fmt::format("{}", fmt::join(setting.values, " ")));
@@ -129,9 +129,9 @@ FixStep as_step(const MendSetting& setting) {
 
 }  // namespace
 
-MendSetting raise_cap_variable(const Deployment& deployment, std::int64_t needed_tokens) {
+FixSetting raise_cap_variable(const Deployment& deployment, std::int64_t needed_tokens) {
   const CapVariable cap = checked_engine(deployment).cap(deployment);
-  MendSetting setting;
+  FixSetting setting;
   setting.name = cap.name;
   setting.values = {(needed_tokens + cap.per_unit - 1) / cap.per_unit};
   setting.now =
@@ -140,16 +140,16 @@ MendSetting raise_cap_variable(const Deployment& deployment, std::int64_t needed
   return setting;
 }
 
-std::vector<CapacityMend> capacity_mends(const Deployment& deployment, const CheckReport& report,
-                                         CapacityTrouble trouble) {
-  return Mender(deployment, report, trouble).mends();
+std::vector<CapacityFix> capacity_fixes(const Deployment& deployment, const CheckReport& report,
+                                        CapacityTrouble trouble) {
+  return CapacityFixer(deployment, report, trouble).fixes();
 }
 
-Advice advice(std::span<const CapacityMend> mends) {
+Advice advice(std::span<const CapacityFix> found) {
   std::vector<Fix> fixes;
-  for (const CapacityMend& mend : mends) {
+  for (const CapacityFix& one : found) {
     Fix& fix = fixes.emplace_back();
-    for (const MendSetting& setting : mend.settings) fix.steps.push_back(as_step(setting));
+    for (const FixSetting& setting : one.settings) fix.steps.push_back(as_step(setting));
   }
   return fixes;
 }
