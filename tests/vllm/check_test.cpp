@@ -40,7 +40,7 @@ TEST_CASE("vllm: from a command to a verdict") {
 // #24845 to #25906: an idle rank keeps the graph of one token. Buffers of a fixed size mind only another number of
 // rounds.
 TEST_CASE("vllm: in rounds, ranks disagree only where they run another number of them") {
-  const std::string command = " vllm serve M -dp 8 --enable-expert-parallel --max-num-seqs 64";
+  const std::string command = " vllm serve M -dp 8 --enable-expert-parallel --max-num-seqs 64 --max-num-batched-tokens 256";
   const auto verdict = [&](const std::string& env) {
     return std::string(name(check_vllm("before25906", env + command).verdict));
   };
