@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "property_tests/last_words.h"
+#include "property_tests/outside.h"
 #include "sim/scenario/scenario_writer.h"
 
 namespace a2asim {
@@ -96,7 +97,7 @@ RunParams run_params(const char* rc_params) {
 }
 
 RunResult run_random(const Law& law, std::string_view generation, const RunParams& params, Marks& marks) {
-  Workbench bench;
+  Workbench bench(outside_rule());
   Trial trial{bench, marks};
   Watch watch;
   LastWords words(law, "random", generation, params);
@@ -125,7 +126,7 @@ RunResult run_random(const Law& law, std::string_view generation, const RunParam
 }
 
 RunResult run_exhaustive(const Law& law, const Space& space, std::string_view generation, Marks& marks) {
-  Workbench bench;
+  Workbench bench(outside_rule());
   Trial trial{bench, marks};
   LastWords words(law, "exhaustive", generation, {});
   ExhaustiveChoice choose;

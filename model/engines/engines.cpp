@@ -6,6 +6,7 @@
 
 #include "model/base/check_invariant.h"
 #include "model/engines/sglang/engine.h"
+#include "model/engines/sglang/questions/questions.h"
 #include "model/engines/trtllm/engine.h"
 #include "model/engines/vllm/engine.h"
 #include "model/step/engine.h"
@@ -16,6 +17,8 @@ std::span<const Engine* const> engines() {
   static constexpr std::array all = {&kSglang, &kTrtllm, &kVllm};
   return all;
 }
+
+const EngineQuestions& engine_questions() { return kQuestions; }
 
 std::span<const LaunchSyntax* const> launch_syntaxes() {
   static const std::vector<const LaunchSyntax*> all = [] {

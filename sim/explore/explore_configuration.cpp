@@ -158,7 +158,19 @@ const ExploreBatches& ConfigurationExplorer::batches_of(const Deployment& deploy
   return *place;
 }
 
+void ConfigurationExplorer::ask_ahead(const ExploreConfiguration& configuration, bool batches) {
+  if (!gathering_) return;
+  do {
+    const auto resolved = explore_deployment(generation_, configuration, rule_of(*gathering_));
+    if (!resolved || !start_error(**resolved).empty() || !batches) continue;
+    const std::unique_ptr<Decider> decider = (*resolved)->make_decider();
+    const ExploreBatches& all = batches_of(**resolved);
+    for (std::size_t ordinal = 0; ordinal < all.size(); ++ordinal) decider->decide(all.at(ordinal));
+  } while (gathering_->ask_gathered());
+}
+
 std::int64_t ConfigurationExplorer::count_cases(const ExploreConfiguration& configuration) {
+  ask_ahead(configuration, false);
   const auto deployment = explore_deployment(generation_, configuration, rule_);
   if (!deployment || !start_error(**deployment).empty()) return 0;
   return static_cast<std::int64_t>(batches_of(**deployment).size());
@@ -218,6 +230,7 @@ void ConfigurationExplorer::explore(const ExploreConfiguration& configuration, s
     own_class.refusal_at = configuration.ordinal;
     own_class.refusal = why;
   };
+  ask_ahead(configuration, true);
   ++into.configurations;
   ++own_class.configurations;
   const auto resolved = explore_deployment(generation_, configuration, rule_);

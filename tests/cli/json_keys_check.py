@@ -25,6 +25,8 @@ CALLS = {
     "learn": ["learn"],
     "learn LESSON": ["learn 1", "learn 3", "learn 3 --answer 1,2,3,4"],
     "generations": ["generations"],
+    "conform": [f"conform --sglang-source {source}/tests/data/source_package --budget 100 --against {version}"
+                for version in ("pr29461", "pr30450")],
     "explain": ["explain --all"],
 }
 

@@ -60,6 +60,8 @@ json answer_vllm_topology(Fields& in, const json& row);
 json answer_vllm_launch_verdicts(Fields& in, const json& row);
 std::optional<std::string> mismatch_vllm_launch_verdicts(const json& ours, const json& row);
 std::optional<std::string> mismatch_vllm_start(const json& ours, const json& row);
+json answer_recorded(Fields& in, const json& row);
+std::optional<std::string> mismatch_recorded(const json& ours, const json& row);
 
 static const std::vector<Table> kTables = {
     // {"NAME", answer_NAME},                 ours must equal the row
@@ -108,6 +110,11 @@ static const std::vector<Table> kTables = {
     {"vllm_topology", answer_vllm_topology},
     {"vllm_launch_verdicts", answer_vllm_launch_verdicts, mismatch_vllm_launch_verdicts},
 };
+
+const Table& recorded_table() {
+  static const Table table = {"recorded", answer_recorded, mismatch_recorded};
+  return table;
+}
 
 const Table* find_table(std::string_view name) {
   const auto found =

@@ -37,11 +37,21 @@ json parse_row(const std::string& path, int line_number, const std::string& line
   return row;
 }
 
+// Whether the first row names a kind of question, as all rows of a recording do.
+bool is_recorded(const std::string& path) {
+  std::ifstream input(path);
+  std::string line;
+  std::getline(input, line);
+  const json row = json::parse(line, nullptr, false);
+  return row.is_object() && row.contains("in") && row.at("in").is_object() && row.at("in").contains("kind");
+}
+
 Count check_file(const std::string& path) {
   const std::filesystem::path file(path);
   if (!std::filesystem::is_regular_file(file)) throw Unusable{path + ": no such file, or not a regular one"};
   const std::string name = file.stem().string();
   const a2asim::golden::Table* table = a2asim::golden::find_table(name);
+  if (table == nullptr && is_recorded(path)) table = &a2asim::golden::recorded_table();
   if (file.extension() != ".jsonl" || table == nullptr)
     throw Unusable{
         fmt::format("{}: no table is called \"{}\"; the file's name without .jsonl must be one", path, name)};

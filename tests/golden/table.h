@@ -69,6 +69,9 @@ struct Table {
 // The registered table of that name, or nullptr. golden_tables.cpp lists them.
 const Table* find_table(std::string_view name);
 
+// Of a file that `a2asim conform --record` wrote: each row says its kind of question and the version.
+const Table& recorded_table();
+
 // nullopt when ours equals the row, else one line: what differs. Besides what the table compares, a row is a mismatch
 // when it is no object with `in` and exactly one of `out` and `error`, when it has other top-level keys (`accept` is
 // allowed where the table has its own comparison), or when the answer left a field of `in` unread.

@@ -2,9 +2,12 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
+#include <vector>
 
+#include "tests/main/arguments.h"
 #include "tests/main/skip.h"
 
 namespace {
@@ -37,7 +40,17 @@ void a2asim::test::skip(const std::string& why) {
   skipped.insert(doctest::getContextOptions()->currentTest);
 }
 
+namespace {
+std::vector<std::string> arguments;
+}  // namespace
+
+std::optional<std::string> a2asim::test::argument(std::string_view name) {
+  const auto found = std::find(arguments.begin(), arguments.end(), name);
+  return found == arguments.end() || found + 1 == arguments.end() ? std::nullopt : std::optional(*(found + 1));
+}
+
 int main(int argc, char** argv) {
+  arguments.assign(argv + 1, argv + argc);
   const int code = doctest::Context(argc, argv).run();
   return code == 0 && ran > 0 && skipped.size() == ran ? a2asim::test::kSkipped : code;
 }

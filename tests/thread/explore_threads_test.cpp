@@ -3,7 +3,7 @@
 
 #include "model/engines/sglang/generation.h"
 #include "sim/explore/explore.h"
-#include "tools/program/rule_process.h"
+#include "tools/program/engine_process.h"
 
 namespace a2asim {
 namespace {
@@ -12,7 +12,7 @@ constexpr std::int64_t kCases = 20'000;
 
 TEST_CASE("threads share the work of exploring and one external rule") {
   const Generation& generation = *find_generation("pr29461")->generation;
-  const auto process = RuleProcess::start(
+  const auto process = EngineProcess::start_rule(
       "sh -c 'id=0; while read -r x; do echo \"{\\\"id\\\": $id, \\\"runtime_max_tokens_per_rank\\\": 64}\"; "
       "id=$((id + 1)); done'");
   REQUIRE(process);

@@ -14,10 +14,11 @@
 #include "tools/check/edit.h"
 #include "tools/check/releases.h"
 #include "tools/check/server_check.h"
+#include "tools/conform/conform.h"
 #include "tools/program/commands.h"
+#include "tools/program/engine_process.h"
 #include "tools/program/input.h"
 #include "tools/program/output.h"
-#include "tools/program/rule_process.h"
 #include "tools/program/template.h"
 #include "tools/report/check_page.h"
 #include "tools/report/page.h"
@@ -26,9 +27,10 @@ namespace a2asim {
 namespace {
 
 struct Options : ServerOptions {
-  std::optional<std::string> rule_cmd, report, baseline;
+  std::optional<std::string> rule_cmd, source, report, baseline;
   std::vector<std::string> paths, files;
-  std::string format = "text", rule_name;
+  std::string format = "text";
+  const EngineProcess* outside = nullptr;  // whose rule it is
   bool verbose = false, strict = false, quiet = false, notes = false, diff = false, fix = false;
 };
 
@@ -136,11 +138,10 @@ Result<CheckedServer> decide(const LaunchText& text, std::size_t at, Run& run) {
   if (!judged) return tl::unexpected(judged.error());
   out.report = judged->report;
   out.version_reason = prepared->version_reason;
-  if (run.options.rule) {
+  if (prepared->how.rule) {
     CheckFinding note;
     note.kind = FindingKind::rule;
-    note.message =
-        fmt::format("the size comes from {}, all else from {}", run.options.rule_name, prepared->version().name);
+    note.message = answered_by(*run.options.outside, prepared->version().name);
     out.report.findings.push_back(std::move(note));
   }
   if (auto marked = mark_ignored(text, *prepared, run.baseline, out); !marked) return tl::unexpected(marked.error());
@@ -287,12 +288,22 @@ Result<int> run_check(const Options& given, const CommandLine& line, Io& io) {
   for (const LaunchText& text : *texts)
     inputs.push_back(text.source.kind == CommandSource::Kind::file ? text.source.path : "-");
   if (auto apart = check_outputs({{"--report", given.report}}, inputs); !apart) return tl::unexpected(apart.error());
-  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(given.rule_cmd, line.caller);
-  if (!rule) return tl::unexpected(rule.error());
   Options options = given;
+  if (given.source && is_range(options))
+    return unusable(source_option() + " is one version: name one version beside it, or none");
+  const Result<std::unique_ptr<EngineProcess>> rule = start_engine({given.rule_cmd, given.source}, line.caller);
+  if (!rule) return tl::unexpected(rule.error());
   if (*rule) {
     options.rule = (*rule)->rule();
-    options.rule_name = (*rule)->name();
+    options.outside = rule->get();
+  }
+  if (given.source) {
+    const auto named = options.versions.find(engine_questions().engine);
+    const bool is_named = named != options.versions.end() && named->second;
+    Result<VersionChoice> beside = version_beside(
+        **rule, is_named ? VersionChoice{named->first, *named->second} : VersionChoice{});
+    if (!beside) return tl::unexpected(beside.error());
+    options.rule_version = std::move(*beside);
   }
   if (is_range(options)) return check_releases(options, files, *texts, {options.format, options.report}, io);
   Result<Baseline> baseline = options.baseline ? read_baseline(*options.baseline) : Baseline{};
@@ -300,7 +311,7 @@ Result<int> run_check(const Options& given, const CommandLine& line, Io& io) {
   Run run{options, *launches, files, std::move(*baseline)};
   for (const LaunchText& text : *texts)
     if (auto checked = check_text(text, run); !checked) return tl::unexpected(checked.error());
-  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
+  if (const Result<void> answered = finish_engine(*rule); !answered) return tl::unexpected(answered.error());
   if (auto used = require_versions_used(run); !used) return tl::unexpected(used.error());
   const Result<bool> strict = is_strict(options, files, *texts);
   if (!strict) return tl::unexpected(strict.error());
@@ -310,7 +321,7 @@ Result<int> run_check(const Options& given, const CommandLine& line, Io& io) {
 void add_options(CLI::App& command, Options& options) {
   add_value(command, "paths", options.paths, "PATH", "Files, folders and patterns; - is standard input");
   add_server_options(command, options);
-  add_value(command, "--rule-cmd", options.rule_cmd, "\"PROGRAM ARGS\"", kRuleCommandAbout);
+  add_engine_options(command, options.rule_cmd, options.source);
   add_value(command, "--file", options.files, "FILE", "The same as PATH")->allow_extra_args(false);
   add_value(command, "--report", options.report, "OUT.html",
             "Write one HTML page: the verdict, the fix, the batch that shows it, replayed");

@@ -94,6 +94,8 @@ Result<void> choose_version(const ServerOptions& options, const LaunchText& text
   const auto given = options.versions.find(engine.name);
   if (given != options.versions.end() && given->second)
     choice = Choice{*given->second, fmt::format("--{}", engine.name)};
+  else if (options.rule_version.engine == engine.name)
+    choice = Choice{options.rule_version.text, "nearest to the checkout"};
   else
     choice = version_beside(out, text);
   if (!choice) {
@@ -144,7 +146,8 @@ Result<void> read_surroundings(const ServerOptions& options, PreparedServer& out
   std::vector<std::string> env;
   for (const auto& [name, value] : out.settings.env) env.push_back(name + "=" + value);
   env.insert(env.end(), options.env.begin(), options.env.end());
-  out.how.rule = options.rule;
+  if (!options.rule_version.is_given() || options.rule_version.engine == out.engine->name)
+    out.how.rule = options.rule;
   return add_environment(env, out.how.env);
 }
 

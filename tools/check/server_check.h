@@ -24,6 +24,9 @@ struct ServerOptions {
   ShapeOptions shape;
   std::vector<std::string> env;
   SizingRule rule;  // of the user's own, may be empty
+  // Code outside: the rule is asked about this engine's servers only, under this version where none is named. Empty:
+  // about all servers.
+  VersionChoice rule_version;
 };
 // --env, the model's shape, and what is known of the GPUs.
 void add_machine_options(CLI::App& command, ServerOptions& options);

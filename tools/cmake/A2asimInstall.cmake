@@ -84,6 +84,8 @@ foreach(folder model sim gpu tools tests property_tests)  # what the README lead
   install(FILES ${PROJECT_SOURCE_DIR}/${folder}/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/a2asim/${folder}
           COMPONENT program)
 endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/sglang_source DESTINATION ${CMAKE_INSTALL_DATADIR}/a2asim COMPONENT program
+        FILES_MATCHING PATTERN "*.py")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/a2asim/tools COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/examples ${PROJECT_SOURCE_DIR}/sim/scenarios
         DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/a2asim COMPONENT program)

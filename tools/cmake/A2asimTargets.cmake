@@ -101,11 +101,12 @@ set(A2ASIM_ALONE
   sim/conformance/cases_flashinfer.cpp sim/conformance/cases_laws.cpp sim/scenario/scenario_writer.cpp
   tools/backends/plugin_rows.cpp tools/check/check_json.cpp tools/check/check_sarif.cpp tools/check/check_text.cpp
   tools/check/explain_command.cpp tools/check/launches.cpp tools/check/releases.cpp tools/check/server_check.cpp
+  tools/conform/conform_formats.cpp
   tools/explore/explore_read.cpp tools/explore/merge_command.cpp tools/learn/check_lesson.cpp tools/learn/collapse_lesson.cpp
   tools/learn/geometry_lesson.cpp tools/learn/graphs_lesson.cpp tools/learn/knowledge_lesson.cpp
   tools/learn/lessons.cpp tools/learn/own_rule_lesson.cpp tools/learn/release_lesson.cpp
   tools/learn/scatter_lesson.cpp tools/learn/static_cap_lesson.cpp tools/plan/plan_text.cpp
-  tools/program/man_command.cpp tools/program/settings.cpp tools/program/shape_options.cpp
+  tools/program/engine_line.cpp tools/program/engine_process.cpp tools/program/man_command.cpp tools/program/settings.cpp tools/program/shape_options.cpp
   tools/report/replay_story.cpp)
 function(a2asim_unite target)
   if(NOT A2ASIM_UNITY)

@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 
 #include "model/step/engine.h"
+#include "tools/conform/conform.h"
 #include "tools/explore/explore_formats.h"
+#include "tools/explore/shard.h"
 #include "tools/program/commands.h"
+#include "tools/program/engine_process.h"
 #include "tools/program/input.h"
 #include "tools/program/output.h"
-#include "tools/program/rule_process.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
 #include "tools/program/version_options.h"
@@ -25,7 +28,7 @@ constexpr std::int64_t kMostSeconds = 1'000'000;
 
 struct Options {
   VersionChoice version;
-  std::optional<std::string> rule_cmd, budget, shard, threads, out, report;
+  std::optional<std::string> rule_cmd, source, budget, shard, threads, out, report;
   std::string format = "text";
 };
 
@@ -82,23 +85,10 @@ Result<Budget> parse_budget(const std::optional<std::string>& text) {
   return budget;
 }
 
-// "I/N": counted from 0 or from 1, for 0 and N name the same shard.
-Result<std::optional<Shard>> parse_shard(const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  const std::size_t slash = text->find('/');
-  if (slash == std::string::npos)
-    return unusable(fmt::format("--shard takes I/N, such as 1/4, not '{}'", one_line(*text, 60)));
-  const Result<std::int64_t> of = parse_count("--shard, after the slash", text->substr(slash + 1), 1, kMostShards);
-  if (!of) return tl::unexpected(of.error());
-  const Result<std::int64_t> index = parse_count("--shard, before the slash", text->substr(0, slash), 0, *of);
-  if (!index) return tl::unexpected(index.error());
-  return Shard{*index % *of, *of};
-}
-
 // Stops at the end of the time or when the rule fails, and shows on a terminal how far it is.
 class Watch {
  public:
-  Watch(std::optional<std::chrono::milliseconds> time, const RuleProcess* rule, const Caller& caller, Io& io)
+  Watch(std::optional<std::chrono::milliseconds> time, const EngineProcess* rule, const Caller& caller, Io& io)
       : rule_(rule), caller_(caller), io_(io) {
     if (time) deadline_ = Clock::now() + *time;
   }
@@ -125,7 +115,7 @@ class Watch {
 
  private:
   std::optional<Clock::time_point> deadline_;
-  const RuleProcess* rule_;
+  const EngineProcess* rule_;
   const Caller& caller_;
   Io& io_;
   Clock::time_point last_ = Clock::now();
@@ -136,22 +126,28 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
   if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json", "sarif"});
   if (!format) return tl::unexpected(format.error());
-  const auto chosen = chosen_generations(options.version);
-  if (!chosen) return tl::unexpected(chosen.error());
+  if (const auto known = chosen_generations(options.version); !known) return tl::unexpected(known.error());
   const Result<Budget> budget = parse_budget(options.budget);
   if (!budget) return tl::unexpected(budget.error());
-  const auto shard = parse_shard(options.shard);
+  const auto shard = parse_shard(options.shard, ::getenv);
   if (!shard) return tl::unexpected(shard.error());
   const std::vector<std::string> inputs = given({}, options.rule_cmd);
   if (auto apart = check_outputs({{"--report", options.report}}, inputs); !apart) return tl::unexpected(apart.error());
   const Result<int> threads = parse_threads(options.threads);
   if (!threads) return tl::unexpected(threads.error());
-  const auto rule = start_rule(options.rule_cmd, line.caller);
+  const auto rule = start_engine({options.rule_cmd, options.source}, line.caller);
   if (!rule) return tl::unexpected(rule.error());
+  const Result<VersionChoice> version =
+      options.source ? version_beside(**rule, options.version) : Result<VersionChoice>(options.version);
+  if (!version) return tl::unexpected(version.error());
+  const auto chosen = chosen_generations(*version);
+  if (!chosen) return tl::unexpected(chosen.error());
 
   ExploreReport report;
-  report.engine = engine_of(options.version).name;
-  if (*rule) report.rule = options.rule_cmd.value_or(line.caller.rule_name);
+  report.engine = engine_of(*version).name;
+  if (*rule) report.rule = options.source ? (*rule)->shown() : options.rule_cmd.value_or(line.caller.rule_name);
+  if (options.source)
+    report.answered = answered_by(**rule, chosen->size() == 1 ? chosen->front()->name : "the version");
   report.budget_cases = budget->cases;
   report.shard = *shard;
   {
@@ -170,18 +166,20 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
     }
     if (watch.is_stopped()) return unusable("stopped");
   }
-  if (*rule && (*rule)->failed()) return tl::unexpected(finish_rule(*rule).error());
+  if (*rule && (*rule)->failed()) return tl::unexpected(finish_engine(*rule).error());
   const SizingRule own = *rule ? (*rule)->rule() : SizingRule{};
   const std::string html = options.report ? explore_page(report, own) : "";  // its replays may ask the rule
-  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
+  if (const Result<void> answered = finish_engine(*rule); !answered) return tl::unexpected(answered.error());
   return deliver(report, {options.format, options.out, options.report, html, inputs}, io);
 }
 
 void add_options(CLI::App& command, Options& options) {
-  add_version_options(command, options.version, "A version, a range A..B, or all; default newest");
-  add_value(command, "--rule-cmd", options.rule_cmd, "\"PROGRAM ARGS\"", kRuleCommandAbout);
+  add_version_options(command, options.version,
+                      "A version, a range A..B, or all; default newest, of a checkout the nearest");
+  add_engine_options(command, options.rule_cmd, options.source);
   add_value(command, "--budget", options.budget, "10s|N", "Stop after 10s, 2m, or a number of cases of each version");
-  add_value(command, "--shard", options.shard, "I/N", "Explore one part of N; `merge` adds the JSON outputs up");
+  add_value(command, "--shard", options.shard, "I/N|auto",
+            "Explore one part of N; auto: as a Slurm array, Kubernetes indexed Job or mpirun says; see `merge`");
   add_value(command, "--threads", options.threads, "N", "Threads; the result does not depend on it; default all cores");
   add_value(command, "--out", options.out, "DIR", "Write the witness of each bad cell as a scenario for `replay`");
   add_value(command, "--report", options.report, "OUT.html",

@@ -21,13 +21,17 @@ inline constexpr std::int64_t kMostShards = 1'000'000;
 struct ExploreReport {
   std::vector<GenerationExploration> generations;  // oldest first
   std::string engine;                              // whose versions they are
-  std::optional<std::string> rule;                 // --rule-cmd
+  std::optional<std::string> rule;                 // of --rule-cmd, or the whole option that names a checkout
+  std::optional<std::string> answered;             // of a checkout: which kinds it answers
   std::optional<std::int64_t> budget_cases;        // of each generation
   std::optional<Shard> shard;
 
   std::int64_t cases() const;
   bool has_error() const;
 };
+
+// "--rule-cmd 'python3 rule.py'", "--sglang-source DIR".
+std::string rule_as_option(const std::string& rule);
 
 // A witness of a cell of the matrix, with its place there.
 struct PlacedWitness {

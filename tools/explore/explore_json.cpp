@@ -80,6 +80,7 @@ std::string explore_as_json(const ExploreReport& report) {
                     {"command", "explore"},
                     {"engine", report.engine},
                     {"rule", or_null(report.rule)},
+                    {"answered", or_null(report.answered)},
                     {"budget_cases", or_null(report.budget_cases)},
                     {"shard", shard},
                     {"verdict", name(verdict_of(report))},

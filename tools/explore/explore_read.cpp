@@ -168,6 +168,7 @@ ExploreReport read_report(const Json& in) {
   require(engine.has_value(), "an unknown engine");
   report.engine = (*engine)->name;
   if (const Json& rule = in.at("rule"); !rule.is_null()) report.rule = text_of(rule);
+  if (const Json& answered = in.at("answered"); !answered.is_null()) report.answered = text_of(answered);
   if (const Json& budget = in.at("budget_cases"); !budget.is_null()) report.budget_cases = count_of(budget);
   if (const Json& shard = in.at("shard"); !shard.is_null()) {
     report.shard = Shard{0, count_of(shard.at("of"), kMostShards)};

@@ -26,8 +26,7 @@ Result<void> write_scenarios(const ExploreReport& report, const std::string& dir
                                 error.message()));
   for (const PlacedWitness& placed : witnesses(report)) {
     if (!placed.worst) continue;
-    std::string text =
-        report.rule ? fmt::format("# a2asim replay --rule-cmd {} FILE\n", shell_quote(one_line(*report.rule))) : "";
+    std::string text = report.rule ? fmt::format("# a2asim replay {} FILE\n", rule_as_option(*report.rule)) : "";
     text += placed.witness->scenario;
     if (auto written = write_output("--out", path_of(directory, placed), text); !written) return written;
   }
@@ -35,6 +34,10 @@ Result<void> write_scenarios(const ExploreReport& report, const std::string& dir
 }
 
 }  // namespace
+
+std::string rule_as_option(const std::string& rule) {
+  return rule.starts_with("--") ? one_line(rule) : "--rule-cmd " + shell_quote(one_line(rule));
+}
 
 std::int64_t ExploreReport::cases() const {
   std::int64_t sum = 0;

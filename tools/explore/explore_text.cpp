@@ -50,14 +50,21 @@ std::string matrix(const GenerationExploration& generation) {
   return out;
 }
 
+std::string with_rule(const ExploreReport& report) {
+  if (!report.rule) return "";
+  return (report.rule->starts_with("--") ? " with " : " with rule ") + one_line(*report.rule, 60);
+}
+
 std::string head(const ExploreReport& report, const GenerationExploration& generation) {
   std::int64_t rejected = 0;
   for (const ExploreClass& one : generation.classes) rejected += one.refused_configurations;
   std::string out =
       fmt::format("{} {}{}: {} cases on {} of {} configurations, {} rejected{}\n", report.engine, generation.generation,
-                  report.rule ? " with rule " + one_line(*report.rule, 60) : "", grouped(generation.cases),
+                  with_rule(report), grouped(generation.cases),
                   grouped(generation.configurations), grouped(generation.space), grouped(rejected),
                   report.shard ? fmt::format(" (shard {}/{})", report.shard->index, report.shard->of) : "");
+  if (report.answered)
+    for (const std::string& line : wrap(one_line(*report.answered), kWidth - 2, 2)) out += "  " + line + '\n';
   if (generation.stopped_at)
     out += fmt::format("  stopped by the budget before configuration {}: the rest is not explored\n",
                        *generation.stopped_at);
@@ -122,8 +129,9 @@ std::string explore_as_text(const ExploreReport& report, const std::string& out)
     if (!text.empty()) text += '\n';
     text += head(report, generation) + matrix(generation) + counts(generation) + witness_lines(report, generation);
     if (const ExploreWitness* first = generation.first_error()) {
+      const std::string option = report.rule ? rule_as_option(*report.rule) : "";
       text += fmt::format("  the smallest error, {} ranks; `a2asim replay{}` shows what it does:\n", first->ranks,
-                          report.rule ? " --rule-cmd .." : "");
+                          option.empty() ? "" : " " + option.substr(0, option.find(' ')) + " ..");
       text += indented(first->scenario);
     }
   }

@@ -1,5 +1,6 @@
 // a2asim merge: the JSON outputs of all shards of an exploration -> the output of the whole.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -42,7 +43,7 @@ Result<void> add_part(ExploreReport& whole, const Part& first, const Part& part)
   };
   if (report.shard->of != first.report.shard->of) return differs("the number of shards");
   if (report.engine != first.report.engine) return differs("the engine");
-  if (report.rule != first.report.rule) return differs("--rule-cmd");
+  if (report.rule != first.report.rule) return differs("the rule (--rule-cmd or the checkout)");
   if (report.budget_cases != first.report.budget_cases) return differs("--budget");
   if (report.generations.size() != whole.generations.size()) return differs("the versions");
   for (std::size_t i = 0; i < whole.generations.size(); ++i)
@@ -61,10 +62,20 @@ Result<void> check_complete(const std::vector<Part>& parts) {
   if (twice != parts.end())
     return unusable(fmt::format("'{}' and '{}' are the same shard {}/{}", twice->file, std::next(twice)->file,
                                 index_of(*twice), of));
-  for (std::int64_t index = 0; index < of; ++index)
-    if (index == std::ssize(parts) || index_of(parts[static_cast<std::size_t>(index)]) != index)
-      return unusable(fmt::format("shard {}/{} is missing: give the outputs of all {} shards", index, of, of));
-  return {};
+  constexpr std::size_t kNamed = 20;
+  std::vector<std::string> missing;
+  auto next = parts.begin();
+  for (std::int64_t index = 0; index < of && missing.size() <= kNamed; ++index)
+    if (next != parts.end() && index_of(*next) == index)
+      ++next;
+    else
+      missing.push_back(fmt::format("{}/{}", index, of));
+  if (missing.empty()) return {};
+  const std::string more = missing.size() > kNamed ? ", .." : "";
+  if (!more.empty()) missing.pop_back();
+  const bool one = missing.size() == 1;
+  return unusable(fmt::format("{} {}{} {} missing: run each again alone with --shard, and give the outputs of all {}",
+                              one ? "shard" : "shards", fmt::join(missing, ", "), more, one ? "is" : "are", of));
 }
 
 Result<int> run_merge(const Options& options, const CommandLine&, Io& io) {

@@ -5,7 +5,7 @@
 #include "model/engines/sglang/generation.h"
 #include "sim/explore/explore.h"
 #include "tools/learn/lesson.h"
-#include "tools/program/rule_process.h"
+#include "tools/program/engine_process.h"
 #include "tools/program/text.h"
 
 namespace a2asim {

@@ -51,6 +51,7 @@ void add_upgrade(CLI::App& program, CommandLine& line);
 void add_replay(CLI::App& program, CommandLine& line);
 void add_explore(CLI::App& program, CommandLine& line);
 void add_merge(CLI::App& program, CommandLine& line);
+void add_conform(CLI::App& program, CommandLine& line);
 void add_plan(CLI::App& program, CommandLine& line);
 void add_from_log(CLI::App& program, CommandLine& line);
 void add_validate(CLI::App& program, CommandLine& line);

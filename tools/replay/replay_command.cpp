@@ -12,11 +12,11 @@
 #include "sim/cluster/trace.h"
 #include "sim/scenario/scenario_reader.h"
 #include "tools/program/commands.h"
+#include "tools/program/engine_process.h"
 #include "tools/program/input.h"
 #include "tools/program/json_document.h"
 #include "tools/program/output.h"
 #include "tools/program/progress_line.h"
-#include "tools/program/rule_process.h"
 #include "tools/program/template.h"
 #include "tools/program/text.h"
 #include "tools/program/version_options.h"
@@ -30,7 +30,7 @@ struct Options {
   std::vector<std::string> files;
   std::string fidelity = "numeric";
   VersionChoice version;
-  std::optional<std::string> seed, trace, report, rule_cmd, threads;
+  std::optional<std::string> seed, trace, report, rule_cmd, source, threads;
   std::string format = "text";
   bool digest = false;
   bool verbose = false;
@@ -161,14 +161,16 @@ Result<int> run_replay(const Options& options, const CommandLine& line, Io& io) 
     return tl::unexpected(apart.error());
   Result<ReplayOptions> with = replay_options(options);
   if (!with) return tl::unexpected(with.error());
-  const Result<std::unique_ptr<RuleProcess>> rule = start_rule(options.rule_cmd, line.caller);
+  const Result<std::unique_ptr<EngineProcess>> rule = start_engine({options.rule_cmd, options.source}, line.caller);
   if (!rule) return tl::unexpected(rule.error());
   if (*rule) with->rule = (*rule)->rule();
   const Result<int> threads = parse_threads(options.threads);
   if (!threads) return tl::unexpected(threads.error());
-  const Result<std::vector<ReplayForPage>> all = replay_files(options, *with, *threads, line.caller, io);
+  Result<std::vector<ReplayForPage>> all = replay_files(options, *with, *threads, line.caller, io);
   if (!all) return tl::unexpected(all.error());
-  if (const Result<void> answered = finish_rule(*rule); !answered) return tl::unexpected(answered.error());
+  if (const Result<void> answered = finish_engine(*rule); !answered) return tl::unexpected(answered.error());
+  if (options.source)
+    for (ReplayForPage& one : *all) one.report.notes.push_back(answered_by(**rule, one.report.generation->name));
   if (options.trace) {
     if (auto ok = write_trace(*options.trace, all->front().report); !ok) return tl::unexpected(ok.error());
   }
@@ -183,7 +185,7 @@ void add_options(CLI::App& command, Options& options) {
   add_value(command, "files", options.files, "FILE", "Scenario files, YAML or JSON");
   add_value(command, "--fidelity", options.fidelity, "FIDELITY", "geometry, provenance or numeric; default numeric");
   add_version_options(command, options.version, "Run with this version's rules instead of the file's");
-  add_value(command, "--rule-cmd", options.rule_cmd, "\"PROGRAM ARGS\"", kRuleCommandAbout);
+  add_engine_options(command, options.rule_cmd, options.source);
   add_value(command, "--seed", options.seed, "N", "Draw tokens and routing from this seed instead of the file's");
   add_value(command, "--trace", options.trace, "OUT.json", "Write Chrome trace events: one track a rank");
   add_value(command, "--report", options.report, "OUT.html",

@@ -8,6 +8,7 @@
 #include "model/base/one_line.h"
 #include "model/step/engine.h"
 #include "tools/check/server_check.h"
+#include "tools/conform/conform.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/json_document.h"
@@ -24,10 +25,16 @@ constexpr std::size_t kMostListed = 8;  // options and defaults, without --verbo
 constexpr std::size_t kWidth = 100;
 
 struct Options : ServerOptions {
-  std::optional<std::string> from, to, report;
+  std::optional<std::string> from, to, source, report;
   std::vector<std::string> paths;
   std::string format = "text";
   bool verbose = false;
+};
+
+// What is upgraded to instead of a version.
+struct Checkout {
+  std::unique_ptr<EngineProcess> code;
+  VersionChoice beside;  // whose rules hold where the code does not answer
 };
 
 struct Fact {
@@ -37,6 +44,7 @@ struct Fact {
 // One server under both versions.
 struct Upgrade {
   std::string place, from, to;
+  std::string rules;  // of `to`, where a checkout answers: which kinds come from where
   std::optional<Verdict> before, after;
   bool ends_with_error = false, undecided = false;
   std::vector<Fact> facts;                             // both values, whether or not they differ
@@ -131,7 +139,9 @@ void compare_options(const PreparedServer& prepared, const Version& from, const 
   }
 }
 
-Result<Upgrade> compare(const Options& options, PreparedServer prepared, const LaunchText& text) {
+Result<Upgrade> compare(const Options& options, const Checkout& checkout, PreparedServer prepared,
+                        const LaunchText& text) {
+  const bool asks = checkout.code && checkout.beside.engine == prepared.engine->name;
   const auto version = [&](const std::string& option, const std::optional<std::string>& given,
                            const VersionMatch& otherwise) -> Result<VersionMatch> {
     if (!given) return otherwise;
@@ -141,16 +151,22 @@ Result<Upgrade> compare(const Options& options, PreparedServer prepared, const L
   const Result<VersionMatch> from = version("--from", options.from, prepared.how.version);
   if (!from) return tl::unexpected(from.error());
   const Result<VersionMatch> to =
-      version("--to", options.to, VersionMatch{prepared.engine->versions().back(), false, ""});
+      asks ? find_version(*prepared.engine, checkout.beside.text)
+           : version("--to", options.to, VersionMatch{prepared.engine->versions().back(), false, ""});
   if (!to) return tl::unexpected(to.error());
   const LaunchedServer& server = prepared.server;
   Upgrade out;
   out.place = place_words({{}, server.name, server.line, server.condition, text.source});
   out.from = fmt::format("{} {}", prepared.engine->name, options.from.value_or(version_name(*from->version)));
   out.to = fmt::format("{} {}", prepared.engine->name, options.to.value_or(version_name(*to->version)));
+  if (asks) {
+    out.to = fmt::format("{} of {}", prepared.engine->name, checkout.code->shown());
+    out.rules = answered_by(*checkout.code, to->version->name);
+  }
   prepared.how.version = *from;
   const Judged before = judge_server(prepared);
   prepared.how.version = *to;
+  if (asks) prepared.how.rule = checkout.code->rule();
   const Judged after = judge_server(prepared);
   if (before) out.before = before->report.verdict;
   if (after) out.after = after->report.verdict;
@@ -182,6 +198,7 @@ std::string as_text(const std::vector<Upgrade>& all, bool verbose) {
   std::string out;
   for (const Upgrade& one : all) {
     out += fmt::format("{}== {}: {} -> {}\n", out.empty() ? "" : "\n", one.place, one.from, one.to);
+    for (const std::string& part : wrap(one.rules, kWidth - 2, 2)) out += "  " + part + '\n';
     std::vector<std::vector<std::string>> cells;
     for (const Fact& fact : one.facts) {
       const bool moved = fact.before != fact.after;
@@ -231,6 +248,7 @@ std::string as_json(const std::vector<Upgrade>& all) {
     servers.push_back({{"place", one.place},
                        {"from", one.from},
                        {"to", one.to},
+                       {"rules", one.rules.empty() ? Json() : Json(one.rules)},
                        {"verdict_before", one.before ? Json(name(*one.before)) : Json()},
                        {"verdict_after", one.after ? Json(name(*one.after)) : Json()},
                        {"facts", facts},
@@ -265,12 +283,25 @@ std::string as_page(const std::vector<Upgrade>& all) {
   return page_html(page);
 }
 
+Result<Checkout> start_checkout(const Options& options) {
+  if (!options.source) return Checkout{};
+  Result<std::unique_ptr<EngineProcess>> code = EngineProcess::start_source(*options.source);
+  if (!code) return tl::unexpected(code.error());
+  const std::string engine(engine_questions().engine);
+  Result<VersionChoice> beside =
+      version_beside(**code, options.to ? VersionChoice{engine, *options.to} : VersionChoice{});
+  if (!beside) return tl::unexpected(beside.error());
+  return Checkout{std::move(*code), std::move(*beside)};
+}
+
 Result<std::vector<Upgrade>> compare_all(const Options& options, const CommandLine& line, Io& io) {
   LaunchPaths paths{options.paths, line.after_dashes, {}, {}};
   if (line.after_dashes && !options.paths.empty()) return unusable("give paths or a command after `--`, not both");
   if (auto added = add_environment(options.env, paths.env); !added) return tl::unexpected(added.error());
   const auto texts = read_launches(paths, io);
   if (!texts) return tl::unexpected(texts.error());
+  const Result<Checkout> checkout = start_checkout(options);
+  if (!checkout) return tl::unexpected(checkout.error());
   SettingsFiles files;
   std::vector<Upgrade> out;
   for (const LaunchText& text : *texts) {
@@ -281,19 +312,21 @@ Result<std::vector<Upgrade>> compare_all(const Options& options, const CommandLi
         own.versions.insert_or_assign(std::string(find_engine(server.command).name), options.from);
       Result<PreparedServer> prepared = prepare_server(own, files, text, server);
       if (!prepared) return tl::unexpected(prepared.error());
-      Result<Upgrade> one = compare(options, std::move(*prepared), text);
+      Result<Upgrade> one = compare(options, *checkout, std::move(*prepared), text);
       if (!one) return tl::unexpected(one.error());
       out.push_back(std::move(*one));
     }
   }
   if (out.empty()) return unusable("no file of the paths starts a server that is known here");
+  if (auto answered = finish_engine(checkout->code); !answered) return tl::unexpected(answered.error());
   return out;
 }
 
 Result<int> run_upgrade(const Options& options, const CommandLine& line, Io& io) {
   const auto format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
-  if (!options.from && !options.to) return unusable("name the versions: --from v1 --to v2, or --to alone");
+  if (!options.from && !options.to && !options.source)
+    return unusable("name the versions: --from v1 --to v2, or --to alone");
   const auto all = compare_all(options, line, io);
   if (!all) return tl::unexpected(all.error());
   if (options.report)
@@ -307,6 +340,7 @@ void add_options(CLI::App& command, Options& options) {
   add_value(command, "paths", options.paths, "PATH", "Files, folders and patterns; - is standard input");
   add_value(command, "--from", options.from, "VERSION", "The version now; default: the one that each launch names");
   add_value(command, "--to", options.to, "VERSION", "The version then; default: the newest known");
+  add_value(command, source_option().c_str(), options.source, "DIR", kSourceAbout);
   add_machine_options(command, options);
   add_value(command, "--report", options.report, "OUT.html", "Write one HTML page");
   add_value(command, "--format", options.format, "FORMAT", "text or json; default text");

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "model/base/check_invariant.h"
+#include "model/engines/sglang/questions/asked.h"
 
 namespace a2asim {
 namespace {
@@ -48,6 +49,8 @@ SglangDecider::SglangDecider(const SglangPart& sglang, const Deployment& deploym
   padding_inputs_.force_max_len = backend_forces_max_len(args.moe_a2a_backend);
   divides_by_width_ = args.speculative_algorithm && a2asim::divides_by_width(*args.speculative_algorithm);
 
+  outside_ = engine_of(sglang.given.rule);
+  if (answers(outside_, QuestionKind::sync)) outside_lists_.resize(dp_ranks_);
   local_.resize(dp_ranks_);
   infos_.resize(dp_ranks_);
   synced_.resize(dp_ranks_);
@@ -82,6 +85,18 @@ void SglangDecider::sync(std::span<const RankBatch> batches) {
   }
   mlp_sync(sglang_.generation().sync, sync_inputs_, local_,
            MlpSyncWorld{infos_, counts_, logprob_counts_, synced_});
+  if (!outside_lists_.empty()) sync_outside();
+}
+
+// The counts and the rows that a dead rank leaves stay ours; what a batch carries afterwards is what the code outside
+// says.
+void SglangDecider::sync_outside() {
+  const Result<void> asked =
+      asked::sync(*outside_, sync_inputs_, deployment_.topology.attn_tp_size, local_, synced_, outside_lists_);
+  outside_error_.reset();
+  if (!asked) outside_error_ = asked.error();
+  outside_lists_differ_ = std::ranges::any_of(
+      outside_lists_, [&](const std::vector<std::int64_t>& list) { return list != outside_lists_.front(); });
 }
 
 // Of a rank that alone skips the all-gather.
@@ -110,6 +125,11 @@ void SglangDecider::make_list(const Part& part) {
     case TokenList::none: break;
     case TokenList::local: storage[0] = counts[part.dp_rank]; size = 1; break;
     case TokenList::global: std::copy(counts.begin(), counts.end(), storage.begin()); size = dp_ranks_; break;
+  }
+  if (!outside_lists_.empty() && size > 0 && !is_stale && (part.fault == nullptr || !part.fault->skip_all_gather)) {
+    const std::vector<std::int64_t>& carried = outside_lists_[part.dp_rank];
+    std::copy(carried.begin(), carried.end(), storage.begin());
+    size = carried.size();
   }
   if (part.fault != nullptr && part.fault->corrupt_source >= 0) {
     const auto source = static_cast<std::size_t>(part.fault->corrupt_source);
@@ -160,7 +180,16 @@ bool SglangDecider::decide_replay(const Part& part, RankDecision& decision) {
   in.divides_by_width = divides_by_width_;
   in.require_mlp_sync = sglang_.require_mlp_sync;
   in.can_run_dp_cuda_graph = wished || part.synced.can_run_dp_cuda_graph.value_or(false);
-  const ReplayDecision chosen = sglang_.generation().graphs.replay_bucket(in);
+  Result<ReplayDecision> found = ReplayDecision{};
+  if (answers(outside_, QuestionKind::bucket))
+    found = asked::bucket(*outside_, in, sglang_.args.speculative_algorithm.value_or(""));
+  else
+    found = sglang_.generation().graphs.replay_bucket(in);
+  if (!found) {
+    decision.raised = std::move(found.error());
+    return true;
+  }
+  const ReplayDecision& chosen = *found;
   if (in.global_num_tokens) std::copy(original_.begin(), original_.end(), list.begin());
   if (chosen.raised) {
     decision.raised = Error{*chosen.raised, "the CUDA-graph test has no list of token counts to take the maximum of"};
@@ -173,6 +202,20 @@ bool SglangDecider::decide_replay(const Part& part, RankDecision& decision) {
   return true;
 }
 
+Result<std::int64_t> SglangDecider::pad(const Part& part, const RankDecision& decision, std::span<std::int64_t> list) {
+  DpPaddingInputs in = padding_inputs_;
+  in.is_extend_in_batch = decision.is_extend;
+  if (!answers(outside_, QuestionKind::padding)) {
+    pad_global_num_tokens(sglang_.generation().padding, in, list);
+    return local_padded_num_tokens(list, part.dp_rank);
+  }
+  const ServerArgs& args = sglang_.args;
+  const bool zigzag = args.cp_strategy.value_or("zigzag") == "zigzag";
+  const asked::PaddedRank rank{static_cast<std::int64_t>(part.dp_rank), decision.mode,
+                               runs_work(part, decision) ? part.batch.count : 0, 0};
+  return asked::pad(*outside_, in, deployment_.topology.attn_cp_size, zigzag, args.moe_a2a_backend, rank, list);
+}
+
 void SglangDecider::decide_eager(const Part& part, RankDecision& decision) {
   const std::span<std::int64_t> list = own_list(part);
   const std::int64_t own_tokens = decision.rows;  // not padded yet
@@ -180,10 +223,9 @@ void SglangDecider::decide_eager(const Part& part, RankDecision& decision) {
   if (!list.empty()) {
     scale_global_num_tokens(list, width_of(mode_of_work(decision),
                                            decision.is_extend));
-    DpPaddingInputs in = padding_inputs_;
-    in.is_extend_in_batch = decision.is_extend;
-    pad_global_num_tokens(sglang_.generation().padding, in, list);
-    padded = local_padded_num_tokens(list, part.dp_rank);
+    Result<std::int64_t> own = pad(part, decision, list);
+    if (!own) decision.raised = std::move(own.error());
+    padded = own.value_or(own_tokens);
     // A rank that runs another mode than it announced has more rows than its list says: nothing pads them away.
     if (part.fault != nullptr) padded = std::max(padded, own_tokens);
   } else if (sglang_.leftover == LeftoverList::unassigned && sglang_.require_mlp_sync) {
@@ -299,8 +341,8 @@ void SglangDecider::decide_part(const Part& part) {
   }
   const std::int64_t real_tokens =
       runs_work(part, decision) ? part.batch.count * width_of(decision.mode, decision.is_extend) : 0;
-  const bool can_share =
-      fault == nullptr && sglang_.require_mlp_sync && part.synced.token_list == TokenList::global;
+  const bool can_share = fault == nullptr && sglang_.require_mlp_sync && !outside_lists_differ_ &&
+                         part.synced.token_list == TokenList::global;
   const Kind kind = can_share ? kind_of(part, decision) : Kind{};
   if (can_share && leader_ && leader_->kind == kind) {
     share_list(part, leader_->ep_rank, dp_ranks_);
@@ -310,7 +352,9 @@ void SglangDecider::decide_part(const Part& part) {
     return;
   }
   make_list(part);
-  if (!decide_replay(part, decision)) {
+  if (outside_error_) {
+    decision.raised = outside_error_;
+  } else if (!decide_replay(part, decision)) {
     decision.rows = real_tokens;
     decide_eager(part, decision);
   }

@@ -8,6 +8,7 @@
 
 #include "model/engines/sglang/deployment.h"
 #include "model/step/decider.h"
+#include "model/step/external_engine.h"
 
 namespace a2asim {
 
@@ -33,6 +34,8 @@ class SglangDecider final : public Decider {
   };
 
   void sync(std::span<const RankBatch> batches);
+  void sync_outside();
+  Result<std::int64_t> pad(const Part& part, const RankDecision& decision, std::span<std::int64_t> list);
   void decide_replica(std::size_t dp_rank, const RankBatch& batch, GraphChoice graph,
                       std::span<const RankFault> faults);
   MlpSyncResult synced_alone(std::size_t dp_rank) const;
@@ -78,6 +81,11 @@ class SglangDecider final : public Decider {
   MlpSyncInputs sync_inputs_;
   DpPaddingInputs padding_inputs_;
   bool divides_by_width_ = false;
+  // Code outside that answers some of the rules, or nullptr; what it said of this step's sync.
+  ExternalEngine* outside_ = nullptr;
+  std::vector<std::vector<std::int64_t>> outside_lists_;  // [dp]: the list that each rank's batch carries
+  bool outside_lists_differ_ = false;
+  std::optional<Error> outside_error_;
   std::vector<std::optional<LocalBatch>> local_;
   std::vector<MLPSyncBatchInfo> infos_;
   std::vector<MlpSyncResult> synced_;

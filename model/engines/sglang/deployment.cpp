@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/engines/sglang/cap_variable.h"
+#include "model/engines/sglang/questions/asked.h"
 #include "model/engines/sglang/stages/stages.h"
 
 namespace a2asim {
@@ -16,19 +17,23 @@ constexpr std::int64_t kMaxWorld = 4096;  // ranks; no deployment has more, and 
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
-CaptureTokenList capture_list(const SglangPart& part, const Deployment& deployment, std::int64_t bs) {
+Result<CaptureTokenList> capture_list(const SglangPart& part, const Deployment& deployment, std::int64_t bs) {
+  const std::int64_t replicas = deployment.topology.attn_dp_size, width = deployment.num_tokens_per_bs;
+  if (ExternalEngine* const outside = engine_of(part.given.rule); answers(outside, QuestionKind::capture))
+    return asked::token_list(*outside, part.require_mlp_tp_gather, part.require_attn_tp_gather, replicas, bs, width);
   const auto list_of = part.generation().graphs.capture_token_list;
-  return list_of(part.require_mlp_tp_gather, part.require_attn_tp_gather, deployment.topology.attn_dp_size, bs,
-                 deployment.num_tokens_per_bs);
+  return list_of(part.require_mlp_tp_gather, part.require_attn_tp_gather, replicas, bs, width);
 }
 
 // Runs the rule for every bucket as SGLang does at capture: is_extend forced off, the same list on every rank.
-void capture_graphs(const SglangPart& part, Deployment& out, Said& said) {
+Result<void> capture_graphs(const SglangPart& part, Deployment& out, Said& said) {
   // Built-in rules do not look at ep_rank: one answer serves all ranks.
   const std::size_t ep_ranks = out.rule ? static_cast<std::size_t>(out.topology.tp_size) : 1;
   std::vector<std::int64_t> list;
   for (const std::int64_t bs : out.capture_bs) {
-    const CaptureTokenList tokens = capture_list(part, out, bs);
+    const Result<CaptureTokenList> listed = capture_list(part, out, bs);
+    if (!listed) return tl::unexpected(listed.error());
+    const CaptureTokenList& tokens = *listed;
     list.assign(static_cast<std::size_t>(tokens.entries), tokens.num_tokens);
     std::vector<SizingDecision> baked;
     for (std::size_t rank = 0; rank < ep_ranks; ++rank) {
@@ -45,20 +50,21 @@ void capture_graphs(const SglangPart& part, Deployment& out, Said& said) {
           said.reject("graph capture", std::move(error), "see the assertion's own text");
           out.capture_bs.clear();
           out.baked.clear();
-          return;
+          return {};
         }
       }
       baked.push_back(*sized);
     }
     out.baked.push_back(std::move(baked));
   }
+  return {};
 }
 
 LeftoverList leftover_list(const SglangPart& part, const Deployment& deployment) {
   if (deployment.capture_bs.empty())
     return part.generation().list_unassigned_before_capture ? LeftoverList::unassigned : LeftoverList::none;
-  const CaptureTokenList tokens = capture_list(part, deployment, deployment.capture_bs.front());
-  return tokens.dispatch_sees_it && tokens.entries > 0 ? LeftoverList::captured : LeftoverList::none;
+  const Result<CaptureTokenList> tokens = capture_list(part, deployment, deployment.capture_bs.front());
+  return tokens && tokens->dispatch_sees_it && tokens->entries > 0 ? LeftoverList::captured : LeftoverList::none;
 }
 
 void check_cutedsl(const Started& started, const Deployment& out, Said& said) {
@@ -93,6 +99,13 @@ GatherInputs gather_inputs(const Started& started) {
 
 Result<SizingDecision> size(const SglangPart& part, const SizingRule& rule, const RankView& view) {
   const auto built_in = part.generation().sizing;
+  if (ExternalEngine* const outside = engine_of(rule)) {
+    const Result<SizedOutside> sized = ask_size(*outside, view);
+    if (!sized) return tl::unexpected(sized.error());
+    if (sized->is_complete) return sized->decision;
+    const auto only_r = [&](const RankView&) -> Result<SizingDecision> { return sized->decision; };
+    return size_by_own_rule(only_r, built_in, view);
+  }
   return rule ? size_by_own_rule(rule, built_in, view) : built_in(view);
 }
 
@@ -118,8 +131,12 @@ Result<std::unique_ptr<Deployment>> resolve_deployment(const DeploymentInputs& i
       return fail(ErrorKind::bad_input, fmt::format("{} {}: must be between 1 and {}", flag, value, kMaxWorld));
 
   Said said;
-  Started started = stages::start(inputs, said);
-  const stages::Layout layout = stages::layout_of(started, said);
+  Result<Started> begun = stages::start(inputs, said);
+  if (!begun) return tl::unexpected(begun.error());
+  Started& started = *begun;
+  const Result<stages::Layout> laid_out = stages::layout_of(started, said);
+  if (!laid_out) return tl::unexpected(laid_out.error());
+  const stages::Layout& layout = *laid_out;
   Speculation speculation = stages::speculation_of(started, said);
   StepLimits limits = stages::limits_of(started, layout, said);
   Result<DecodeGraphs> graphs = stages::graphs_of(started, layout, speculation, limits, said);
@@ -130,10 +147,12 @@ Result<std::unique_ptr<Deployment>> resolve_deployment(const DeploymentInputs& i
   auto out = std::make_unique<Deployment>(
       Deployment{std::move(speculation), std::move(limits), std::move(*graphs), std::move(*alltoall), inputs.generation,
                  layout.topology, inputs.model, inputs.rule, {}, {}, nullptr});
+  if (ExternalEngine* const outside = engine_of(inputs.rule); outside && !outside->answers(QuestionKind::sizing))
+    out->rule = {};  // then the version's own
   const auto part = std::make_shared<SglangPart>(std::move(started), layout.knowledge);
   if (out->uses_flashinfer) {
     check_cutedsl(*part, *out, said);
-    capture_graphs(*part, *out, said);
+    if (auto captured = capture_graphs(*part, *out, said); !captured) return tl::unexpected(captured.error());
     part->leftover = leftover_list(*part, *out);
     if (out->launch_error && !out->capture_bs.empty())
       said.reject("graph capture", out->launch_error->error, out->launch_error->fix);

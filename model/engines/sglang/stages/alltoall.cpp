@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/engines/sglang/cap_variable.h"
+#include "model/engines/sglang/questions/asked.h"
 #include "model/engines/sglang/static_caps.h"
 
 namespace a2asim::stages {
@@ -18,7 +19,8 @@ DispatchType dispatch_type(const ServerArgs& args) {
 // The cap, what it is made of, and the workspace.
 Result<void> add_capacity(const Started& started, std::int64_t ranks, AllToAllSetup& out) {
   const ServerArgs& args = started.args;
-  const CapacityRules& rules = started.generation().capacity;
+  CapacityRules rules = started.generation().capacity;
+  std::string outside_cap;
   const std::optional<std::string_view> env = started.env.get(kCapVariable);
   const int ep_size = static_cast<int>(ranks);
   out.max_num_tokens = rules.max_num_tokens(env, args.chunked_prefill_size, ep_size);
@@ -29,16 +31,32 @@ Result<void> add_capacity(const Started& started, std::int64_t ranks, AllToAllSe
     out.max_num_tokens_source = fmt::format("default: {}{}", started.generation().cap_default, times);
   }
   const std::optional<ModelShape>& model = started.given.model;
-  if (!model) return {};
+  ExternalEngine* const outside = engine_of(started.given.rule);
+  const bool asks = answers(outside, QuestionKind::cap);
+  if (!model && !asks) return {};
   CapacityInputs in;
   in.env = env;
   in.chunked_prefill_size = args.chunked_prefill_size;
   in.ep_size = ep_size;
-  in.hidden_size = model->hidden_size;
-  in.top_k = model->top_k;
+  in.hidden_size = model ? model->hidden_size : 4096;  // the cap does not depend on it
+  in.top_k = model ? model->top_k : 8;
   if (args.speculative_algorithm) in.speculative_algorithm = *args.speculative_algorithm;
   in.moe_nvfp4_dispatch = started.env.get_bool("SGLANG_MOE_NVFP4_DISPATCH", false);
   in.dispatch_type = out.dispatch_type;
+  if (asks) {
+    const Result<asked::Cap> cap = asked::cap(*outside, in);
+    if (!cap) return tl::unexpected(cap.error());
+    out.max_num_tokens = cap->max_num_tokens;
+    out.max_num_tokens_source = "computed by the code under test";
+    // The same workspace, whatever the version's rule would make of the variable.
+    outside_cap = std::to_string(cap->max_num_tokens);
+    rules.max_num_tokens = max_num_tokens_pr25907;
+    rules.sized_for_larger_type = false;
+    in.env = outside_cap;
+    in.moe_nvfp4_dispatch =
+        cap->dispatch_bytes_per_token < dispatch_bytes_per_token(DispatchType::bf16, in.hidden_size, in.top_k);
+  }
+  if (!model) return {};
   auto sized = capacity(rules, in);
   if (!sized) return tl::unexpected(sized.error());
   out.capacity = *sized;

@@ -1,8 +1,9 @@
-#include "model/engines/sglang/stages/stages.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "model/engines/sglang/questions/asked.h"
+#include "model/engines/sglang/stages/stages.h"
 
 namespace a2asim::stages {
 namespace {
@@ -18,8 +19,11 @@ Result<std::vector<std::int64_t>> wished_sizes(const Started& started, bool spec
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
     most.value = sizes.back();
   } else {
-    auto generated = started.generation().graphs.decode_capture_sizes(most.value, speculates,
-                                                                      args.disable_cuda_graph_padding);
+    ExternalEngine* const outside = engine_of(started.given.rule);
+    const bool asks = answers(outside, QuestionKind::capture) && most.value >= 1 && most.value <= kMaxCaptureSize;
+    auto generated = asks ? asked::decode_sizes(*outside, most.value, speculates, args.disable_cuda_graph_padding)
+                          : started.generation().graphs.decode_capture_sizes(most.value, speculates,
+                                                                             args.disable_cuda_graph_padding);
     if (!generated) return generated;
     sizes = std::move(*generated);
   }
@@ -52,7 +56,10 @@ Result<DecodeGraphs> graphs_of(const Started& started, const Layout& layout, con
   filter.attn_cp_size = layout.topology.attn_cp_size;
   filter.enable_two_batch_overlap = args.enable_two_batch_overlap;
   if (sizes->empty() || filter.req_to_token_pool_size < 1) return out;
-  auto captured = started.generation().graphs.batch_sizes_to_capture(filter);
+  ExternalEngine* const outside = engine_of(started.given.rule);
+  auto captured = answers(outside, QuestionKind::capture) ? asked::batch_sizes(*outside, filter)
+                                                          : started.generation().graphs.batch_sizes_to_capture(filter);
+  if (!captured && captured.error().kind == ErrorKind::bad_input) return tl::unexpected(captured.error());
   if (captured) {
     out.capture_bs = std::move(*captured);
   } else {

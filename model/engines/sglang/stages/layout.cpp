@@ -1,7 +1,7 @@
-#include "model/engines/sglang/stages/stages.h"
-
 #include <fmt/format.h>
 
+#include "model/engines/sglang/questions/asked.h"
+#include "model/engines/sglang/stages/stages.h"
 
 namespace a2asim::stages {
 namespace {
@@ -30,10 +30,18 @@ Topology topology_of(const Started& started, Said& said) {
                   .attn_tp_size = args.tp_size};
 }
 
-Knowledge knowledge_of(const Started& started, Said& said) {
+Result<asked::Predicates> predicates_of(const Started& started, const GatherInputs& inputs) {
+  if (ExternalEngine* const outside = engine_of(started.given.rule); answers(outside, QuestionKind::gather))
+    return asked::gather(*outside, inputs);
+  const GatherRules& rules = started.generation().gather;
+  return asked::Predicates{require_mlp_tp_gather(rules, inputs), rules.require_attn_tp_gather(inputs)};
+}
+
+Result<Knowledge> knowledge_of(const Started& started, Said& said) {
   const ServerArgs& args = started.args;
   const GatherInputs inputs = gather_inputs(started);
-  const GatherRules& rules = started.generation().gather;
+  const Result<asked::Predicates> predicates = predicates_of(started, inputs);
+  if (!predicates) return tl::unexpected(predicates.error());
   const auto take = [&](std::string_view predicate, const Result<bool>& value) {
     if (value) return *value;
     said.reject(predicate, value.error(),
@@ -42,9 +50,9 @@ Knowledge knowledge_of(const Started& started, Said& said) {
     return false;
   };
   Knowledge out;
-  out.gather_row = mlp_tp_gather_row(rules, inputs);
-  out.require_mlp_tp_gather = take("require_mlp_tp_gather", require_mlp_tp_gather(rules, inputs));
-  out.require_attn_tp_gather = take("require_attn_tp_gather", rules.require_attn_tp_gather(inputs));
+  out.gather_row = mlp_tp_gather_row(started.generation().gather, inputs);
+  out.require_mlp_tp_gather = take("require_mlp_tp_gather", predicates->require_mlp_tp_gather);
+  out.require_attn_tp_gather = take("require_attn_tp_gather", predicates->require_attn_tp_gather);
   out.require_gathered_buffer = out.require_mlp_tp_gather || out.require_attn_tp_gather;
   out.require_mlp_sync = args.enable_dp_attention || out.require_gathered_buffer;
   out.skip_all_gather = started.env.get_bool("SGLANG_SCHEDULER_SKIP_ALL_GATHER", false);
@@ -53,9 +61,9 @@ Knowledge knowledge_of(const Started& started, Said& said) {
 
 }  // namespace
 
-Layout layout_of(const Started& started, Said& said) {
+Result<Layout> layout_of(const Started& started, Said& said) {
   const Topology topology = topology_of(started, said);
-  return {topology, knowledge_of(started, said)};
+  return knowledge_of(started, said).map([&](const Knowledge& knowledge) { return Layout{topology, knowledge}; });
 }
 
 }  // namespace a2asim::stages

@@ -27,9 +27,9 @@ struct Layout {
 };
 
 // Defaults that the device decides, the start-up handlers, the speculative width.
-Started start(const DeploymentInputs& inputs, Said& said);
+Result<Started> start(const DeploymentInputs& inputs, Said& said);
 // How the ranks are grouped, and what each knows of the others.
-Layout layout_of(const Started& started, Said& said);
+Result<Layout> layout_of(const Started& started, Said& said);
 Speculation speculation_of(const Started& started, Said& said);
 StepLimits limits_of(const Started& started, const Layout& layout, Said& said);
 // The sizes of the decode graphs, not captured yet; a rejection when none is left. Errors: bad_input.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "model/engines/sglang/questions/asked.h"
 #include "model/engines/sglang/stages/stages.h"
 #include "model/engines/sglang/start/start_fix.h"
 
@@ -111,7 +112,7 @@ std::int64_t chunk_of_replica(const ServerArgs& args, std::int64_t tokens) {
   return args.enable_dp_attention ? tokens / args.dp_size : tokens;
 }
 
-Started start(const DeploymentInputs& inputs, Said& said) {
+Result<Started> start(const DeploymentInputs& inputs, Said& said) {
   if (!inputs.has_flashinfer_dispatcher && inputs.args.moe_a2a_backend == "flashinfer")
     said.reject("argparse", Error{ErrorKind::parse_error, "argument --moe-a2a-backend: invalid choice: 'flashinfer'"},
                 fmt::format("SGLang has a FlashInfer dispatcher from #{} ({}) on", generations().front().pr,
@@ -119,14 +120,21 @@ Started start(const DeploymentInputs& inputs, Said& said) {
   const MemoryDefaults& memory = memory_defaults(inputs.gpu_memory_gib);
   Started out{.given = inputs, .args = inputs.args, .env = inputs.env};
   settle_defaults(memory, out, said);
-  const ServerArgs asked = out.args;
-  const StartOutcome started = start_up(out.generation().start, asked, inputs.env);
+  const ServerArgs wished = out.args;
+  StartOutcome started = start_up(out.generation().start, wished, inputs.env);
+  // The handlers divide the chunk, so they are asked only where it is known.
+  if (ExternalEngine* const outside = engine_of(inputs.rule);
+      answers(outside, QuestionKind::startup) && wished.chunked_prefill_size) {
+    Result<StartOutcome> answered = asked::start(*outside, wished, inputs.env, std::move(started));
+    if (!answered) return tl::unexpected(answered.error());
+    started = std::move(*answered);
+  }
   out.args = started.args;
   out.env = started.env;
   said.notes.insert(said.notes.end(), started.notes.begin(), started.notes.end());
   if (started.error)
     said.reject(started.error->handler, started.error->error,
-                fix_for_start(out.generation().start, asked, inputs.env, started));
+                fix_for_start(out.generation().start, wished, inputs.env, started));
   if (!out.args.chunked_prefill_size)
     out.args.chunked_prefill_size = chunk_of_replica(out.args, memory.chunked_prefill_size);
   out.assumed_graph_max_bs = memory.largest_graph(out.args.tp_size);

@@ -1,5 +1,5 @@
 // --rule-cmd: programs that answer, and programs that do not.
-#include "tools/program/rule_process.h"
+#include "tools/program/engine_process.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "model/engines/sglang/generation.h"
+#include "tools/program/engine_line.h"
 
 namespace a2asim {
 namespace {
@@ -43,7 +44,7 @@ struct Asked {
 };
 
 Asked ask(const std::string& command, std::int64_t rows = 3, milliseconds patience = milliseconds(5000)) {
-  const auto process = RuleProcess::start(command, patience);
+  const auto process = EngineProcess::start_rule(command, patience);
   REQUIRE_MESSAGE(process.has_value(), (process ? "" : process.error().message));
   Asked asked;
   asked.answer = (*process)->rule()(view_of(rows));
@@ -75,7 +76,7 @@ TEST_CASE("a rule is asked with every field of the view and answers with a size"
       "r = [v['ep_size'], v['ep_rank'], v['rows'], v['attn_tp_size'], v['max_num_tokens'], sum(v['dp_global'] or [0]),"
       " int(v['capture']), int(v['extend']), int(v['require_mlp_tp_gather']), int(v['enable_dp_attention'])];"
       "print(json.dumps(dict(id=v['id'], runtime_max_tokens_per_rank=int(''.join(map(str, r))))), flush=True)";
-  const auto process = RuleProcess::start(python(body));
+  const auto process = EngineProcess::start_rule(python(body));
   REQUIRE(process);
   const std::array<std::int64_t, 2> list = {1, 2};
   const RankView view{.ep_size = 2,
@@ -103,9 +104,9 @@ TEST_CASE("an error of the rule is an assertion on that rank, and no failure of 
 }
 
 TEST_CASE("one view is asked once and remembered, but for the second question that must give the same") {
-  const std::string path = "rule_process_test.count";
+  const std::string path = "engine_process_test.count";
   {
-    const auto process = RuleProcess::start(python("open('" + path + "', 'w').write(str(n)); " + kRows));
+    const auto process = EngineProcess::start_rule(python("open('" + path + "', 'w').write(str(n)); " + kRows));
     REQUIRE(process);
     const SizingRule rule = (*process)->rule();
     for (int i = 0; i < 1000; ++i) CHECK(rule(view_of(7))->runtime_max_tokens_per_rank == 7);
@@ -166,7 +167,7 @@ TEST_CASE("a line too many is found") {
 }
 
 TEST_CASE("after a failure nothing is asked any more") {
-  const auto process = RuleProcess::start(python("time.sleep(60)"), milliseconds(200));
+  const auto process = EngineProcess::start_rule(python("time.sleep(60)"), milliseconds(200));
   REQUIRE(process);
   const SizingRule rule = (*process)->rule();
   CHECK_FALSE(rule(view_of(1)));
@@ -178,7 +179,7 @@ TEST_CASE("after a failure nothing is asked any more") {
 
 TEST_CASE("commands that cannot be started") {
   for (const char* command : {"/nowhere/rule", "no-such-program-anywhere x", "", "   ", "/", "a; b", "'open"}) {
-    const auto process = RuleProcess::start(command);
+    const auto process = EngineProcess::start_rule(command);
     REQUIRE_FALSE(process);
     CHECK(process.error().kind == ErrorKind::bad_input);
     CHECK(process.error().message.starts_with("--rule-cmd '"));
@@ -188,7 +189,7 @@ TEST_CASE("commands that cannot be started") {
 TEST_CASE("no child outlives its rule, whatever it does") {
   for (const std::string& command : {python(kRows), std::string("sleep 1000"), std::string("true"),
                                      std::string("sh -c 'sleep 1000 & sleep 1000'")}) {
-    const auto process = RuleProcess::start(command, milliseconds(100));
+    const auto process = EngineProcess::start_rule(command, milliseconds(100));
     REQUIRE(process);
     (void)(*process)->rule()(view_of(1));
   }
@@ -218,10 +219,10 @@ bool ends_soon(const std::string& file) {
 }
 
 TEST_CASE("what a rule program started ends with it: after answers, after an exit, and when this process is killed") {
-  const std::string file = "rule_process_test.child";
+  const std::string file = "engine_process_test.child";
   const std::string answers = "for line in sys.stdin:\n  v = json.loads(line)\n  " + kRows;
   {
-    const auto process = RuleProcess::start(forking(file, answers));
+    const auto process = EngineProcess::start_rule(forking(file, answers));
     REQUIRE(process);
     CHECK((*process)->rule()(view_of(3)));
     CHECK((*process)->finish());
@@ -237,7 +238,7 @@ TEST_CASE("what a rule program started ends with it: after answers, after an exi
 
   const pid_t user = ::fork();
   if (user == 0) {
-    const auto process = RuleProcess::start(forking(file, answers));
+    const auto process = EngineProcess::start_rule(forking(file, answers));
     if (process && (*process)->rule()(view_of(3))) ::kill(::getpid(), SIGKILL);
     ::_exit(1);
   }
@@ -262,9 +263,35 @@ TEST_CASE("an answer that nests without end, or has keys without end, is no answ
   CHECK(problem(keys + "}").find("no JSON object") != std::string::npos);
 }
 
+TEST_CASE("what a program that speaks the protocol may say, and what it may not") {
+  const auto greeting = [](const std::string& line) {
+    const auto read = read_engine_greeting(line);
+    return read ? std::string() : read.error().message;
+  };
+  CHECK(greeting(R"({"protocol": 1, "kinds": ["sizing"], "unfit": {"sync": "why"}})").empty());
+  CHECK(greeting(R"({"protocol": 1, "refused": "no checkout\n"})") == "no checkout\\n");
+  CHECK(greeting(R"({"protocol": 2, "kinds": []})").find("without \"protocol\": 1") != std::string::npos);
+  CHECK(greeting(R"({"protocol": 1})").find("without \"kinds\"") != std::string::npos);
+  CHECK(greeting(R"({"protocol": 1, "kinds": ["weather"]})").find("'weather'") != std::string::npos);
+  CHECK(greeting("hello").find("no JSON object") != std::string::npos);
+
+  const auto answers = [](const std::string& line) {
+    const auto read = read_engine_answers(line, 3, 2);
+    return read ? std::string() : read.error().message;
+  };
+  CHECK(answers(R"({"id": 3, "answers": [{"out": 1}, {"error": "ValueError: x"}]})").empty());
+  CHECK(answers(R"({"id": 4, "answers": []})").find("\"id\" 3") != std::string::npos);
+  CHECK(answers(R"({"id": 3, "answers": [{"out": 1}]})").find("a list of 2") != std::string::npos);
+  CHECK(answers(R"({"id": 3, "answers": [{"out": 1}, {}]})").find("without one of") != std::string::npos);
+  CHECK(answers(R"({"id": 3, "answers": [{"out": 1}, {"unfit": "file: f"}]})") == "cannot answer: file: f");
+  CHECK(answers(R"({"id": 3, "refused": "why"})") == "cannot answer: why");
+  const std::string nest = std::string(100'000, '[') + std::string(100'000, ']');
+  CHECK(answers("{\"id\": 3, \"answers\": " + nest + "}").find("no JSON object") != std::string::npos);
+}
+
 TEST_CASE("a program that dies does not take this process with it by SIGPIPE") {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
-  const auto process = RuleProcess::start("true");
+  const auto process = EngineProcess::start_rule("true");
   REQUIRE(process);
   std::this_thread::sleep_for(milliseconds(100));
   CHECK_FALSE((*process)->rule()(view_of(1)));
@@ -273,7 +300,7 @@ TEST_CASE("a program that dies does not take this process with it by SIGPIPE") {
 
 TEST_CASE("a function of the caller is asked as a program is") {
   int calls = 0;
-  const auto rule = RuleProcess::of("mine", [&](const RankView& view) -> Result<SizingDecision> {
+  const auto rule = EngineProcess::of("mine", [&](const RankView& view) -> Result<SizingDecision> {
     ++calls;
     if (view.rows == 5) return fail(ErrorKind::assertion_error, "not five");
     if (view.rows == 6) return fail(ErrorKind::runtime_error, "raised KeyError");
@@ -296,7 +323,7 @@ TEST_CASE("a function of the caller is asked as a program is") {
 
 TEST_CASE("a function of the caller that answers by anything but the view is caught") {
   std::int64_t calls = 0;
-  const auto rule = RuleProcess::of("mine", [&](const RankView&) -> Result<SizingDecision> {
+  const auto rule = EngineProcess::of("mine", [&](const RankView&) -> Result<SizingDecision> {
     return SizingDecision{.runtime_max_tokens_per_rank = ++calls};
   });
   CHECK_FALSE(rule->rule()(view_of(3)));
@@ -304,7 +331,7 @@ TEST_CASE("a function of the caller that answers by anything but the view is cau
 }
 
 TEST_CASE("several threads may ask at once") {
-  const auto process = RuleProcess::start(python(kRows));
+  const auto process = EngineProcess::start_rule(python(kRows));
   REQUIRE(process);
   std::array<bool, 4> right{};
   {
