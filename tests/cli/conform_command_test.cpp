@@ -126,6 +126,14 @@ TEST_CASE("what raises while it is loaded is named with its line") {
                    {"base_cuda_graph_runner.py:", "raised while it was loaded", "ZeroDivisionError"});
 }
 
+TEST_CASE("code that answers one question in two ways is no answer") {
+  const Package package("random");
+  const Outcome outcome = run({"conform", "--sglang-source", package.str(), "--budget", "100"});
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(contains(outcome.err, "to one question"));
+}
+
 TEST_CASE("variables of who asks, and of the question before, do not reach the code") {
   const Package package("environment");
   ::setenv("SGLANG_ASKED", "1", 1);

@@ -161,7 +161,7 @@ Result<std::string> ChildProcess::ask(const std::string& line, milliseconds pati
   const Result<void> sent = send(line + '\n', deadline);
   Result<std::string> answer = sent ? receive(deadline) : tl::unexpected(sent.error());
   if (!answer && answer.error().message.empty())
-    answer.error().message = fmt::format("no answer within {}", in_seconds(patience));
+    answer.error().message = fmt::format("gave no answer within {}", in_seconds(patience));
   return answer;
 }
 

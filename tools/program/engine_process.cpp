@@ -122,6 +122,21 @@ class EngineProcess::Impl {
     return {};
   }
 
+  // The first ones twice.
+  Result<std::vector<Json>> ask_all(QuestionKind kind, const std::vector<Json>& questions) {
+    std::vector<const Json*> asked;
+    for (const Json& question : questions) asked.push_back(&question);
+    const std::size_t twice = std::min(questions.size(), kAskedTwice);
+    for (std::size_t at = 0; at < twice; ++at) asked.push_back(&questions[at]);
+    Result<std::vector<Json>> answers = ask_line(kind, asked, nullptr);
+    if (!answers) return answers;
+    for (std::size_t at = 0; at < twice; ++at)
+      compare((*answers)[at], (*answers)[questions.size() + at], questions[at]);
+    if (const auto what = failure()) return fail(ErrorKind::bad_input, *what);
+    answers->resize(questions.size());
+    return answers;
+  }
+
   Result<std::vector<Json>> ask_line(QuestionKind kind, const std::vector<const Json*>& questions, EngineLine* line) {
     const Json* asked = nullptr;
     Result<std::vector<Json>> answers;
@@ -149,8 +164,9 @@ class EngineProcess::Impl {
 
   void compare(const Json& before, const Json& again, const Json& question) {
     if (before == again) return;
-    fail_with(fmt::format("answered {} and then {} to one view: a rule may look at nothing but the view",
-                          in_words(before), in_words(again)),
+    const std::string_view asked = command_.speaks_protocol ? "question" : "view";
+    fail_with(fmt::format("answered {} and then {} to one {}: a rule may look at nothing but the {}", in_words(before),
+                          in_words(again), asked, asked),
               &question);
   }
 
@@ -322,9 +338,7 @@ std::unique_ptr<ExternalEngine> EngineProcess::gathering() { return std::make_un
 SizingRule EngineProcess::rule() { return rule_of(*this); }
 
 Result<std::vector<Json>> EngineProcess::ask_all(QuestionKind kind, const std::vector<Json>& questions) {
-  std::vector<const Json*> asked;
-  for (const Json& question : questions) asked.push_back(&question);
-  return impl_->ask_line(kind, asked, nullptr);
+  return impl_->ask_all(kind, questions);
 }
 
 const std::map<std::string, std::string>& EngineProcess::unfit() const { return impl_->greeting().unfit; }

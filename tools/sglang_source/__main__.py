@@ -10,6 +10,9 @@ import sys
 import warnings
 from pathlib import Path
 
+if sys.version_info < (3, 10):
+    print(json.dumps({"protocol": 1, "refused": "Python 3.10 or newer is needed to run the checkout's functions"}))
+    sys.exit(2)
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 

@@ -83,7 +83,7 @@ class Checkout:
         places = [root / "python", root, root.parent]
         self.base = next((place for place in places if (place / "sglang" / "srt").is_dir()), None)
         if self.base is None or (self.base == root.parent and root.name != "sglang"):
-            raise Unfit(f"{root}: no SGLang checkout: expected the folder python/sglang/srt in it")
+            raise Unfit("no SGLang checkout: expected the folder python/sglang/srt in it")
         self._parsed = {}
 
     def file_of(self, module):
