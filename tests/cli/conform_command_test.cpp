@@ -126,6 +126,14 @@ TEST_CASE("what raises while it is loaded is named with its line") {
                    {"base_cuda_graph_runner.py:", "raised while it was loaded", "ZeroDivisionError"});
 }
 
+TEST_CASE("what a stand-in lacks is no answer of the code: the kind is named, and comes from the version") {
+  check_not_loaded("lacking", "sync", {"dp_attn.py:", "a stand-in does not fit", "'Ints' object has no attribute"});
+  const Package package("lacking");
+  const Outcome explored =
+      run({"explore", "--sglang", "pr29461", "--sglang-source", package.str(), "--budget", "50", "--format", "json"});
+  CHECK(contains(explored.out, "sync could not be loaded: "));
+}
+
 TEST_CASE("code that answers one question in two ways is no answer") {
   const Package package("random");
   const Outcome outcome = run({"conform", "--sglang-source", package.str(), "--budget", "100"});

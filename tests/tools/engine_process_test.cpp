@@ -283,7 +283,7 @@ TEST_CASE("what a program that speaks the protocol may say, and what it may not"
   CHECK(answers(R"({"id": 4, "answers": []})").find("\"id\" 3") != std::string::npos);
   CHECK(answers(R"({"id": 3, "answers": [{"out": 1}]})").find("a list of 2") != std::string::npos);
   CHECK(answers(R"({"id": 3, "answers": [{"out": 1}, {}]})").find("without one of") != std::string::npos);
-  CHECK(answers(R"({"id": 3, "answers": [{"out": 1}, {"unfit": "file: f"}]})") == "cannot answer: file: f");
+  CHECK(answers(R"({"id": 3, "answers": [{"out": 1}, {"unfit": "file: f"}]})").empty());
   CHECK(answers(R"({"id": 3, "refused": "why"})") == "cannot answer: why");
   const std::string nest = std::string(100'000, '[') + std::string(100'000, ']');
   CHECK(answers("{\"id\": 3, \"answers\": " + nest + "}").find("no JSON object") != std::string::npos);

@@ -94,15 +94,17 @@ Result<ConformReport> conform(EngineProcess& outside, const Engine& engine, cons
       .source = outside.shown(), .seed = options.seed, .versions = engine.versions(), .kinds = {}, .differences = {}};
   for (std::size_t at = 0; at < kQuestionKinds.size(); ++at) {
     ConformKind kind{.kind = static_cast<QuestionKind>(at), .not_loaded = std::nullopt};
-    if (!outside.answers(kind.kind)) {
-      const auto why = outside.unfit().find(std::string(name(kind.kind)));
-      kind.not_loaded = why == outside.unfit().end() ? "it does not answer this kind" : why->second;
-    } else {
+    if (outside.answers(kind.kind)) {
       kind.questions = draw(questions, kind.kind, options);
       Result<std::vector<Json>> answers = outside.ask_all(kind.kind, kind.questions);
       if (!answers) return tl::unexpected(answers.error());
       kind.answers = std::move(*answers);
-      if (auto compared = compare(questions, report.versions, kind); !compared) return tl::unexpected(compared.error());
+    }
+    if (!outside.answers(kind.kind)) {
+      const auto why = outside.unfit().find(std::string(name(kind.kind)));
+      kind.not_loaded = why == outside.unfit().end() ? "it does not answer this kind" : why->second;
+    } else if (auto compared = compare(questions, report.versions, kind); !compared) {
+      return tl::unexpected(compared.error());
     }
     report.kinds.push_back(std::move(kind));
   }

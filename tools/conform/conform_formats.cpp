@@ -14,7 +14,7 @@ constexpr std::size_t kWidth = 100;
 
 std::string indented(std::string_view head, const std::string& text) {
   std::string out;
-  const std::string first = fmt::format("{:<10}{}", head, text);
+  const std::string first = fmt::format("{:<9} {}", head, text);
   for (const std::string& line : wrap(first, kWidth, 10)) out += "    " + line + '\n';
   return out;
 }

@@ -18,7 +18,7 @@ struct EngineGreeting {
 // A line of a program that answers sizes only, as the answer {"out": ..} or {"error": ".."} to question `id`. Errors:
 // runtime_error, what is wrong with the line.
 Result<nlohmann::json> read_rule_answer(const std::string& line, std::int64_t id);
-// A line of the other kind of program: that many answers to question `id`.
+// A line of the other kind of program: that many answers to question `id`; {"unfit": why} is one, too.
 Result<std::vector<nlohmann::json>> read_engine_answers(const std::string& line, std::int64_t id, std::size_t count);
 // Its first line. Errors: bad_input, why it answers nothing; runtime_error, what is wrong with the line.
 Result<EngineGreeting> read_engine_greeting(const std::string& line);
@@ -29,10 +29,14 @@ class EngineLine {
   static Result<EngineLine> start(const EngineCommand& command);
 
   const EngineGreeting& greeting() const { return greeting_; }
-  // Answers in order: an object with "out" or "error". Errors: runtime_error, what is wrong with the program.
+  // Answers in order: an object with "out", "error" or "unfit". Errors: runtime_error, what is wrong with the program.
   // `asked` is the question that it failed at.
   Result<std::vector<nlohmann::json>> ask(QuestionKind kind, const std::vector<const nlohmann::json*>& questions,
                                           const nlohmann::json** asked);
+  void give_up(QuestionKind kind, const std::string& why) {
+    std::erase(greeting_.kinds, kind);
+    greeting_.unfit[std::string(name(kind))] = why;
+  }
   void stop() {
     if (child_) child_->stop(std::chrono::milliseconds(0));
   }

@@ -33,7 +33,11 @@ bool in_sample(std::string_view key) {
   return digest.value() % kSample == 0;
 }
 
+bool is_unfit(const Json& answer) { return answer.contains("unfit"); }
+std::string why_unfit(const Json& answer) { return one_line(answer.at("unfit").get<std::string>(), 400); }
+
 std::string in_words(const Json& answer) {
+  if (is_unfit(answer)) return "nothing";
   if (answer.contains("error")) return "the error '" + one_line(answer.at("error").get<std::string>(), 80) + "'";
   const Json& out = answer.at("out");
   if (out.is_object() && out.size() == 1) return cut(one_line(out.begin()->dump(), 200), 200);
@@ -122,14 +126,18 @@ class EngineProcess::Impl {
     return {};
   }
 
-  // The first ones twice.
+  // The first ones twice. Where the program cannot answer one of them, it does not answer the kind any more.
   Result<std::vector<Json>> ask_all(QuestionKind kind, const std::vector<Json>& questions) {
     std::vector<const Json*> asked;
     for (const Json& question : questions) asked.push_back(&question);
     const std::size_t twice = std::min(questions.size(), kAskedTwice);
     for (std::size_t at = 0; at < twice; ++at) asked.push_back(&questions[at]);
-    Result<std::vector<Json>> answers = ask_line(kind, asked, nullptr);
+    Result<std::vector<Json>> answers = ask_line(kind, asked, nullptr, true);
     if (!answers) return answers;
+    if (const auto no = std::ranges::find_if(*answers, is_unfit); no != answers->end()) {
+      line_.give_up(kind, why_unfit(*no));
+      return std::vector<Json>();
+    }
     for (std::size_t at = 0; at < twice; ++at)
       compare((*answers)[at], (*answers)[questions.size() + at], questions[at]);
     if (const auto what = failure()) return fail(ErrorKind::bad_input, *what);
@@ -137,7 +145,8 @@ class EngineProcess::Impl {
     return answers;
   }
 
-  Result<std::vector<Json>> ask_line(QuestionKind kind, const std::vector<const Json*>& questions, EngineLine* line) {
+  Result<std::vector<Json>> ask_line(QuestionKind kind, const std::vector<const Json*>& questions, EngineLine* line,
+                                     bool may_be_unfit = false) {
     const Json* asked = nullptr;
     Result<std::vector<Json>> answers;
     if (line != nullptr) {
@@ -148,6 +157,10 @@ class EngineProcess::Impl {
       if (!answers) line_.stop();
     }
     if (!answers) return tl::unexpected(fail_with(answers.error().message, asked));
+    const auto no = std::ranges::find_if(*answers, is_unfit);
+    if (!may_be_unfit && no != answers->end())
+      return tl::unexpected(fail_with("cannot answer: " + why_unfit(*no),
+                                      questions[static_cast<std::size_t>(no - answers->begin())]));
     return answers;
   }
 
@@ -310,7 +323,17 @@ Result<std::unique_ptr<EngineProcess>> EngineProcess::start_source(const std::st
   const Result<std::string> program = shared_folder(std::string(questions.source_program));
   if (!program) return fail(ErrorKind::bad_input, fmt::format("{}: {}", command.shown, program.error().message));
   command.words = {"python3", "-I", "-B", *program, folder};
-  return start(std::move(command));
+  auto process = start(std::move(command));
+  if (!process) return process;
+  // What the text cannot answer shows when it runs, not when it is found.
+  constexpr std::size_t kProbes = 64;
+  for (const QuestionKind kind : std::vector((*process)->impl_->greeting().kinds)) {
+    Random random(static_cast<std::uint64_t>(kind));
+    std::vector<Json> probes;
+    while (probes.size() < kProbes) probes.push_back(questions.draw(kind, random, probes.size() % 2 == 0 ? 12 : 600));
+    if (const auto answers = (*process)->ask_all(kind, probes); !answers) return tl::unexpected(answers.error());
+  }
+  return process;
 }
 
 bool EngineProcess::answers(QuestionKind kind) const { return impl_->answers(kind); }

@@ -69,7 +69,8 @@ class EngineProcess final : public ExternalEngine {
   std::unique_ptr<ExternalEngine> gathering() override;
 
   SizingRule rule();  // the process outlives it
-  // Many questions of one kind: an answer each, as the program gave it ({"out": ..} or {"error": ".."}).
+  // Many questions of one kind: an answer each, as the program gave it ({"out": ..} or {"error": ".."}). Where it cannot
+  // answer one, it does not answer the kind any more, and unfit() says why.
   Result<std::vector<nlohmann::json>> ask_all(QuestionKind kind, const std::vector<nlohmann::json>& questions);
   const std::map<std::string, std::string>& unfit() const;              // kinds that could not be loaded, and why
   const std::map<std::string, std::vector<std::string>>& runs() const;  // what of the checkout answers each kind

@@ -16,7 +16,7 @@ if sys.version_info < (3, 10):
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
-from checkout import Checkout, Unfit  # noqa: E402
+from checkout import Checkout, Unfit, lacks  # noqa: E402
 from gather import Gather  # noqa: E402
 from graphs import Bucket, Capture  # noqa: E402
 from padding import Padding  # noqa: E402
@@ -42,6 +42,7 @@ class Engine:
         # An answer depends on the question, not on who asks or what was asked before.
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("SGLANG_")}
         self._clean()
+        self.checkout = checkout
         self.answers, self.worlds, self.unfit = {}, {}, {}
         adapters = {}
         for kind, (adapter, method) in KINDS.items():
@@ -95,6 +96,8 @@ class Engine:
                 return {"unfit": f"the question has no field {error}"}
             return {"error": in_words(error)}
         except Exception as error:  # what the text of the checkout raises is an answer
+            if lacks(error):
+                return {"unfit": f"{_where(error, self.checkout)}: a stand-in does not fit: {in_words(error)}"}
             return {"error": in_words(error)}
 
 

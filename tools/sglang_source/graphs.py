@@ -11,7 +11,7 @@ SIZES_HINTS = ["sglang.srt.model_executor.runner.base_cuda_graph_runner", "sglan
 ARGS_HINTS = ["sglang.srt.server_args"]
 DECODE_SIZES = ["_generate_decode_cuda_graph_batch_sizes", "_generate_cuda_graph_batch_sizes"]
 PREFILL_SIZES = ["_generate_prefill_cuda_graph_batch_sizes", "_generate_piecewise_cuda_graph_tokens"]
-_WIDTHS = ("num_tokens_per_bs", "captured_req_width")  # one attribute, by its names over time
+_WIDTHS = ("num_tokens_per_bs", "captured_req_width", "num_tokens_per_req")  # one attribute, by its names over time
 
 
 def _assigned(node):

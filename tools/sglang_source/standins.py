@@ -139,6 +139,13 @@ class Ints:
             count *= extent
         return Ints(self._values() * count, (*times[:-1], times[-1] * self.shape[-1]))
 
+    def expand(self, *shape):
+        """A copy: what is expanded is read, or made contiguous before it is written."""
+        shape = _as_shape(shape)
+        if shape[len(shape) - len(self.shape) :] != self.shape:
+            raise NotImplementedError(f"expand of {self.shape} to {shape}")
+        return Ints(self._values() * (prod(shape) // max(self.numel(), 1)), shape)
+
     def zero_(self):
         return self.fill_(0)
 
