@@ -102,6 +102,7 @@ Result<ConformReport> conform(EngineProcess& outside, const Engine& engine, cons
     }
     if (!outside.answers(kind.kind)) {
       const auto why = outside.unfit().find(std::string(name(kind.kind)));
+      kind.questions.clear();
       kind.not_loaded = why == outside.unfit().end() ? "it does not answer this kind" : why->second;
     } else if (auto compared = compare(questions, report.versions, kind); !compared) {
       return tl::unexpected(compared.error());

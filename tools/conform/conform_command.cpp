@@ -72,7 +72,7 @@ void add_options(CLI::App& command, Options& options) {
   add_value(command, source_option().c_str(), options.source, "DIR", kSourceAbout);
   add_value(command, "--engine-cmd", options.engine_cmd, "\"PROGRAM ARGS\"",
             "Ask this program instead, which speaks the protocol of docs/real_code.md");
-  add_value(command, "--against", options.against, "GEN", "Hold it against this version; default the nearest");
+  add_value(command, "--against", options.against, "VERSION", "Compare with this version; default the nearest");
   add_value(command, "--budget", options.budget, "N", "Ask at most N questions of each kind; default 2000");
   add_value(command, "--seed", options.seed, "N", "Draw the questions from this seed; default 1");
   add_value(command, "--record", options.record, "OUT.jsonl", "Write what the code answered, for golden_check");

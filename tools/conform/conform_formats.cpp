@@ -27,7 +27,7 @@ std::string conform_as_text(const ConformReport& report, const Engine& engine) {
   const Version& against = *report.versions[report.against];
   const Version& nearest = *report.versions[report.nearest];
   std::string out =
-      fmt::format("{} held against {} {} (seed {})\n", report.source, engine.name, against.name, report.seed);
+      fmt::format("{} compared with {} {} (seed {})\n", report.source, engine.name, against.name, report.seed);
   std::vector<std::vector<std::string>> rows = {{"kind", "questions", "differ"}};
   for (const ConformKind& kind : report.kinds)
     rows.push_back({std::string(name(kind.kind)), kind.not_loaded ? "-" : grouped(std::ssize(kind.questions)),
@@ -36,7 +36,7 @@ std::string conform_as_text(const ConformReport& report, const Engine& engine) {
   for (const ConformKind& kind : report.kinds)
     if (kind.not_loaded) out += fmt::format("  {} could not be loaded: {}\n", name(kind.kind), *kind.not_loaded);
   for (const ConformDifference& one : report.differences) {
-    out += fmt::format("  {}: the smallest question with two answers\n", name(one.kind));
+    out += fmt::format("  {}: the smallest question for which the answers differ\n", name(one.kind));
     out += indented("question", one.question.dump());
     out += indented("the code", one.outside.dump());
     out += indented(std::string(against.name), one.own.dump());

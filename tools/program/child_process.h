@@ -24,7 +24,8 @@ class ChildProcess {
   ~ChildProcess();  // see stop()
 
   // Sends `line` and a newline, then reads one line, within `patience` in all. Errors: runtime_error, what went wrong
-  // ("exited with code 1 before it answered", "gave no answer within 5 s", ..). A child that failed is of no further use.
+  // ("exited with code 1 before it answered", "gave no answer within 5 s", ..). A child that failed is of no further
+  // use.
   Result<std::string> ask(const std::string& line, std::chrono::milliseconds patience);
 
   // Closes the child's input; a child that does not end within `patience` is killed. Its group is killed and it is

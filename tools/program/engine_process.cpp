@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
+#include <algorithm>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -165,7 +165,6 @@ class EngineProcess::Impl {
   }
 
   const EngineCommand command_;
-  std::array<std::int64_t, kQuestionKinds.size()> distinct_{};
   const EngineGreeting& greeting() const { return line_.greeting(); }
 
  private:
@@ -177,9 +176,9 @@ class EngineProcess::Impl {
 
   void compare(const Json& before, const Json& again, const Json& question) {
     if (before == again) return;
-    const std::string_view asked = command_.speaks_protocol ? "question" : "view";
-    fail_with(fmt::format("answered {} and then {} to one {}: a rule may look at nothing but the {}", in_words(before),
-                          in_words(again), asked, asked),
+    fail_with(fmt::format("answered {} and then {} to one {}", in_words(before), in_words(again),
+                          command_.speaks_protocol ? "question: an answer may depend on nothing but the question"
+                                                   : "view: a rule may look at nothing but the view"),
               &question);
   }
 
@@ -202,7 +201,6 @@ class EngineProcess::Impl {
     for (std::size_t at = 0; at < questions.size(); ++at) {
       const Json& answer = (*answers)[at];
       if (!answers_.try_emplace(questions[at].key, answer_of(answer)).second) continue;
-      ++distinct_[static_cast<std::size_t>(questions[at].kind)];
       if (first_.size() < kAskedAgainAtTheEnd) first_.push_back({questions[at].kind, questions[at].question, answer});
     }
   }
@@ -367,9 +365,6 @@ Result<std::vector<Json>> EngineProcess::ask_all(QuestionKind kind, const std::v
 const std::map<std::string, std::string>& EngineProcess::unfit() const { return impl_->greeting().unfit; }
 const std::map<std::string, std::vector<std::string>>& EngineProcess::runs() const { return impl_->greeting().runs; }
 const std::string& EngineProcess::shown() const { return impl_->command_.shown; }
-std::int64_t EngineProcess::distinct_questions(QuestionKind kind) const {
-  return impl_->distinct_[static_cast<std::size_t>(kind)];
-}
 bool EngineProcess::failed() const { return impl_->failure().has_value(); }
 Result<void> EngineProcess::finish() { return impl_->finish(); }
 

@@ -69,13 +69,12 @@ class EngineProcess final : public ExternalEngine {
   std::unique_ptr<ExternalEngine> gathering() override;
 
   SizingRule rule();  // the process outlives it
-  // Many questions of one kind: an answer each, as the program gave it ({"out": ..} or {"error": ".."}). Where it cannot
-  // answer one, it does not answer the kind any more, and unfit() says why.
+  // Many questions of one kind: an answer each, as the program gave it ({"out": ..} or {"error": ".."}). Where it
+  // cannot answer one, it does not answer the kind any more, and unfit() says why.
   Result<std::vector<nlohmann::json>> ask_all(QuestionKind kind, const std::vector<nlohmann::json>& questions);
   const std::map<std::string, std::string>& unfit() const;              // kinds that could not be loaded, and why
   const std::map<std::string, std::vector<std::string>>& runs() const;  // what of the checkout answers each kind
   const std::string& shown() const;
-  std::int64_t distinct_questions(QuestionKind kind) const;
 
   bool failed() const;
   // Asks the first questions once more, and says in one line what went wrong since start, naming the command and the
