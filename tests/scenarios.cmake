@@ -25,6 +25,11 @@ set(scenarios
   sequence_parallel
   skip_all_gather
   verify_over_cap
+  vllm_bf16_head
+  vllm_full_decode_only
+  vllm_full_requests
+  vllm_idle_graph
+  vllm_rounds
 )
 
 set(scenario_folder ${PROJECT_SOURCE_DIR}/sim/scenarios)

@@ -91,7 +91,8 @@ void check_flashinfer(const Deployment& deployment, CheckReport& report) {
 
 Verdict verdict_of(const CheckReport& report) {
   if (has(report, FindingKind::rejected)) return Verdict::rejected;
-  if (has(report, FindingKind::geometry_disagreement)) return Verdict::disagrees;
+  if (has(report, FindingKind::geometry_disagreement) || has(report, FindingKind::nodes_differ))
+    return Verdict::disagrees;
   return has(report, FindingKind::over_capacity) ? Verdict::over_capacity : Verdict::agrees;
 }
 
@@ -133,6 +134,12 @@ void check_agreement(const Deployment& deployment, CheckReport& report) {
       report.findings.push_back(explain_disagreement(deployment, *batch));
 }
 
+void settle_verdict(CheckReport& report) {
+  std::ranges::stable_sort(report.findings, {}, &CheckFinding::severity);
+  const Verdict found = verdict_of(report);
+  if (found != Verdict::agrees || report.verdict != Verdict::out_of_scope) report.verdict = found;
+}
+
 CheckReport judge_deployment(const Deployment& deployment) {
   CheckReport report;
   report.generation = deployment.generation;
@@ -150,12 +157,13 @@ CheckReport judge_deployment(const Deployment& deployment) {
     add_no_all_to_all(deployment, report);
   }
   in_scope |= engine.check_draft_geometry(deployment, report);
-  for (const Note& note : deployment.notes)
-    report.findings.push_back(make_note(FindingKind::note, Phase::start, note.message));
-  std::stable_sort(report.findings.begin(), report.findings.end(),
-                   [](const CheckFinding& a, const CheckFinding& b) { return a.severity < b.severity; });
-  report.verdict = verdict_of(report);
-  if (report.verdict == Verdict::agrees && !in_scope) report.verdict = Verdict::out_of_scope;
+  for (const Note& note : deployment.notes) {
+    report.findings.push_back(
+        make_note(parse_finding_kind(note.id).value_or(FindingKind::note), Phase::start, note.message));
+    if (note.is_warning && !note.id.empty()) report.findings.back().severity = Severity::warning;
+  }
+  if (!in_scope) report.verdict = Verdict::out_of_scope;
+  settle_verdict(report);
   return report;
 }
 

@@ -74,6 +74,9 @@ CheckReport check_deployment(const Deployment& deployment);
 // all-to-all is no fixed geometry, and who judge the rest themselves.
 void check_agreement(const Deployment& deployment, CheckReport& report);
 
+// Puts errors first and takes the verdict from the findings; a report without any of a size keeps out_of_scope.
+void settle_verdict(CheckReport& report);
+
 // The same as check_deployment, but above the cap only the variable is named and nothing is tried: for who wants the
 // verdict of many.
 CheckReport judge_deployment(const Deployment& deployment);

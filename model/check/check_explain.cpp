@@ -88,6 +88,9 @@ bool any_replay(const TroubledBatch& batch) {
 }
 
 Advice fix_cap_variable(const Deployment& deployment, std::int64_t needed_tokens) {
+  const CapVariable cap = checked_engine(deployment).cap(deployment);
+  if (cap.tokens > deployment.max_num_tokens)  // something else limits
+    return fmt::format("{} does not help: {}", cap.name, deployment.max_num_tokens_source);
   const CapacityFix raise{{raise_cap_variable(deployment, needed_tokens)}};
   return advice(std::span(&raise, 1));
 }

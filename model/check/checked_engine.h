@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/check/check.h"
+#include "model/check/nodes.h"
 #include "model/step/deployment.h"
 
 namespace a2asim {
@@ -44,6 +46,13 @@ struct Knob {
   bool is_given = true;
 };
 
+// A machine that the command leaves open, and on which it comes to something else.
+struct OpenMachine {
+  std::string words;  // "if the GPUs have 160 GiB and more (--gpu-memory 180)"
+  std::optional<std::int64_t> nvlink_domain;
+  std::optional<double> gpu_memory_gib;
+};
+
 class CheckedEngine {
  public:
   virtual ~CheckedEngine() = default;
@@ -51,6 +60,9 @@ class CheckedEngine {
   // --- why, and what to change
   // From the flags to what every rank knows of the others' counts, a line each.
   virtual std::vector<std::string> knowledge() const = 0;
+  // Why it is this all-to-all, in words; empty: the command names it.
+  virtual std::string choice() const { return {}; }
+  virtual std::vector<OpenMachine> open_machines() const { return {}; }
   // Ranks derive different sizes by the version's own rule; `any_replay`: some rank replays a graph.
   virtual Advice fix_disagreement(bool any_replay) const = 0;
   virtual Advice fix_every_forward() const = 0;
@@ -64,9 +76,17 @@ class CheckedEngine {
   // The deployment of the same command with these settings.
   virtual Result<std::unique_ptr<Deployment>> with(std::span<const FixSetting> settings) const = 0;
 
+  // --- several commands, one per node of one deployment (nodes.h)
+  // What `other`'s command says differently, and what that does in this version.
+  virtual void add_differences(const Deployment& own, const Deployment& other, CheckReport& report) const = 0;
+  // The part of the deployment that its command starts; nothing: it does not say.
+  virtual std::optional<NodeShare> node_share() const { return std::nullopt; }
+  // Steps in which the second half of the replicas runs `other`'s command.
+  virtual std::unique_ptr<Decider> decider_beside(const Deployment& own, const Deployment& other) const {
+    return two_deciders(own, other);
+  }
+
   // --- findings that no search of batches makes
-  // Of two nodes that are to be one deployment: what they say differently, and what that does.
-  virtual void add_differences(const Deployment& /*own*/, const Deployment& /*other*/, CheckReport&) const {}
   virtual void add_start_findings(const Deployment& deployment, CheckReport& report) const = 0;
   virtual void add_open_limits(const Deployment& deployment, CheckReport& report) const = 0;
   // A geometry that is a constant, of the target and of the model that drafts. True: there is one.

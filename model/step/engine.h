@@ -63,6 +63,7 @@ struct VersionChoice {
 struct PlannedServer {
   std::int64_t ep_size = 0, attn_tp_size = 1;
   DispatchType dispatch_type = DispatchType::bf16;
+  std::string backend = {};  // as the engine names it; empty: the fixed-geometry one, or its stand-in
   std::optional<std::int64_t> max_num_tokens, chunked_prefill_size;
   bool own_count_only = false;  // with the options under which a rank knows its own count only
 };
@@ -121,6 +122,8 @@ struct Engine {
   std::vector<std::string> (*spellings)(const Version& version, std::string_view option) = nullptr;
   // Options that the version knows, in the order in which it lists them, and their defaults as JSON.
   std::vector<std::pair<std::string, std::string>> (*options)(const Version& version) = nullptr;
+  // What `backend` of a planned server may be; nullptr: nothing but empty.
+  std::vector<std::string> (*plan_backends)(const Version& version) = nullptr;
   // The arguments of a layout; nullptr: the layout's own flags.
   std::vector<std::string> (*launch_words)(const Parallel& layout, const Version& version) = nullptr;
 };

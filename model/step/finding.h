@@ -40,6 +40,9 @@ enum class FindingKind : std::uint8_t {
   graph_sizes_open,
   model_unknown,
   no_all_to_all,
+  not_read,          // a flag or variable that this version does not look at
+  rank_environment,  // a variable that only some ranks may have
+  nodes_differ,      // commands of one deployment's nodes say different things
   note,            // this and the rest: how the input was read
   model,           // where the model's shape comes from
   generation,      // which version the answer is about
@@ -48,7 +51,7 @@ enum class FindingKind : std::uint8_t {
   rule,            // the size comes from a program of the user's own
 };
 inline constexpr int kFindingKinds = 12;  // seen in a step: those up to `wasted`
-inline constexpr int kAllFindingKinds = 28;
+inline constexpr int kAllFindingKinds = 31;
 std::string_view name(FindingKind kind);  // "geometry_disagreement", ..
 std::optional<FindingKind> parse_finding_kind(std::string_view id);
 

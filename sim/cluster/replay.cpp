@@ -243,7 +243,12 @@ Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, con
   }
   if (deployed->verdict != Verdict::agrees) return report;
   A2ASIM_INVARIANT(deployed->deployment != nullptr, "what starts has a deployment");
-  if (deployed->deployment->topology.tp_size > kMaxRanks) {  // FlashInfer refuses every dispatch
+  const Deployment& deployment = *deployed->deployment;
+  if (deployment.topology.tp_size > kMaxRanks && !deployment.launch_error)
+    return scenario_error(file, scenario.at.deployment,
+                          fmt::format("replay has memory for {} ranks, not for {}: make the deployment smaller",
+                                      kMaxRanks, deployment.topology.tp_size));
+  if (deployment.topology.tp_size > kMaxRanks) {  // FlashInfer refuses every dispatch
     report.verdict = Verdict::rejected;
     report.why = deployed->deployment->launch_error ? deployed->deployment->launch_error->error.message
                                                     : fmt::format("more than {} ranks", kMaxRanks);

@@ -56,6 +56,15 @@ Result<const Engine*> engine_of(const Scenario& scenario, std::string_view file,
   return &engine;
 }
 
+// An all-to-all of exact sizes has no cap; the cluster's memory is made for the largest step of the scenario.
+void bound_memory(const Scenario& scenario, Deployment& deployment) {
+  if (deployment.uses_flashinfer || deployment.max_num_tokens < kMaxScenarioCap_tokens) return;
+  std::int64_t most = deployment.capture_bs.empty() ? 1 : deployment.capture_bs.back();
+  for (const Step& step : scenario.steps)
+    for (const std::int64_t tokens : step.tokens) most = std::max(most, tokens);
+  deployment.max_num_tokens = std::min(most * deployment.num_tokens_per_bs, kMaxScenarioCap_tokens);
+}
+
 }  // namespace
 
 Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view file, const VersionChoice& version,
@@ -92,6 +101,7 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   }
   out.deployment = std::move(deployed->deployment);
   for (const Note& note : out.deployment->notes) out.notes.push_back(note.message);
+  bound_memory(scenario, *out.deployment);
   settle_start(scenario, out);
   if (out.verdict == Verdict::agrees && out.deployment->launch_error)
     out.notes.push_back("every dispatch is refused: " + words(*out.deployment->launch_error));

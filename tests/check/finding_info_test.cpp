@@ -50,6 +50,9 @@ std::vector<std::string> arguments_of(std::string_view example) {
 std::vector<std::string> ids_in(const json& document) {
   std::vector<std::string> ids;
   for (const json& finding : document.value("findings", json::array())) ids.push_back(finding["id"]);
+  if (!document.contains("findings"))
+    for (const json& server : document.value("servers", json::array()))
+      for (const json& finding : server["findings"]) ids.push_back(finding["id"]);
   for (const json& scenario : document.value("scenarios", json::array()))
     for (const auto& count : scenario["counts"].items()) ids.push_back(count.key());
   return ids;

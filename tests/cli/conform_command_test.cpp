@@ -189,11 +189,30 @@ TEST_CASE("explore over code outside does not depend on threads") {
   CHECK(outputs[0] == outputs[1]);
 }
 
-const std::vector<std::string> kLaunch = {
-    "--", "python3", "-m", "sglang.launch_server", "--model-path", "M", "--tp", "4", "--dp", "4",
-    "--enable-dp-attention", "--enable-dp-lm-head", "--moe-dense-tp-size", "1", "--moe-a2a-backend", "flashinfer",
-    "--moe-runner-backend", "flashinfer_cutlass", "--cuda-graph-max-bs", "8", "--chunked-prefill-size", "4096",
-    "--max-running-requests", "64"};
+const std::vector<std::string> kLaunch = {"--",
+                                          "python3",
+                                          "-m",
+                                          "sglang.launch_server",
+                                          "--model-path",
+                                          "M",
+                                          "--tp",
+                                          "4",
+                                          "--dp",
+                                          "4",
+                                          "--enable-dp-attention",
+                                          "--enable-dp-lm-head",
+                                          "--moe-dense-tp-size",
+                                          "1",
+                                          "--moe-a2a-backend",
+                                          "flashinfer",
+                                          "--moe-runner-backend",
+                                          "flashinfer_cutlass",
+                                          "--cuda-graph-max-bs",
+                                          "8",
+                                          "--chunked-prefill-size",
+                                          "4096",
+                                          "--max-running-requests",
+                                          "64"};
 
 Outcome run_with(std::vector<std::string> args, const std::vector<std::string>& launch) {
   args.insert(args.end(), launch.begin(), launch.end());
@@ -212,8 +231,7 @@ TEST_CASE("check says which kinds the code answers, and finds the defect of the 
   const Package fixed("fixed");
   for (const bool is_fixed : {false, true}) {
     const std::string folder = is_fixed ? fixed.str() : kPackage.string();
-    const Outcome outcome =
-        run_with({"check", "--verbose", "--sglang", "pr29461", "--sglang-source", folder}, kLaunch);
+    const Outcome outcome = run_with({"check", "--verbose", "--sglang", "pr29461", "--sglang-source", folder}, kLaunch);
     INFO(outcome.out << outcome.err);
     CHECK(outcome.exit_code == (is_fixed ? 0 : 1));
     CHECK(contains(flat(outcome.out), "answers startup, gather, sync, padding, capture, bucket, sizing, cap"));
@@ -251,8 +269,8 @@ TEST_CASE("upgrade to a checkout says what its code changes, and which kinds it 
 
 TEST_CASE("explore and replay say which kinds come from where") {
   const Package renamed("renamed");
-  const Outcome explored = run({"explore", "--sglang", "pr29461", "--sglang-source", renamed.str(), "--budget", "50",
-                                "--format", "json"});
+  const Outcome explored =
+      run({"explore", "--sglang", "pr29461", "--sglang-source", renamed.str(), "--budget", "50", "--format", "json"});
   INFO(explored.err);
   const std::string answered = Json::parse(explored.out)["answered"].get<std::string>();
   CHECK(contains(answered, "sync and everything else come from pr29461"));

@@ -67,7 +67,7 @@ TEST_CASE("learn: the list has the lessons, and JSON the same") {
   const Outcome text = run({"learn"});
   CHECK(text.exit_code == 0);
   const json document = json::parse(run({"learn", "--format", "json"}).out);
-  REQUIRE(document.at("lessons").size() == 9);
+  REQUIRE(document.at("lessons").size() == 10);
   for (const json& lesson : document.at("lessons")) {
     CHECK(contains(text.out, lesson.at("title").get<std::string>()));
     CHECK(lesson.at("steps").get<int>() >= 5);
@@ -106,7 +106,7 @@ TEST_CASE("learn: one step, and JSON with the facts that the sentences are made 
 }
 
 TEST_CASE("learn: answers are right, wrong with the reason, or unusable") {
-  for (int number = 1; number <= 9; ++number) {
+  for (int number = 1; number <= 10; ++number) {
     const std::string lesson = std::to_string(number);
     CAPTURE(lesson);
     const std::string right = right_answer(lesson);
@@ -129,7 +129,8 @@ TEST_CASE("learn: answers are right, wrong with the reason, or unusable") {
 
 TEST_CASE("learn: questions follow the requests too") {
   const std::vector<std::string> others = {"--tokens", "9,2,4,0"};
-  for (const char* lesson : {"1", "2", "3", "4", "9"}) CHECK(right_answer(lesson) != right_answer(lesson, others));
+  for (const char* lesson : {"1", "2", "3", "4", "9", "10"})
+    CHECK(right_answer(lesson) != right_answer(lesson, others));
   // Lesson 3 by another way: the version of the lesson sizes by the rank's own rows.
   CHECK(right_answer("3", others) == "1, 5, 3, 10");
 }
@@ -169,7 +170,7 @@ TEST_CASE("learn: when the model decides otherwise, the text is another") {
     return decision;
   };
   std::size_t steps_about_sizes = 0;
-  for (const std::size_t number : {1U, 2U, 3U, 4U, 8U, 9U}) {
+  for (const std::size_t number : {1U, 2U, 3U, 4U, 8U, 9U, 10U}) {
     for (const auto step : lessons()[number - 1].steps) {
       const LessonStep before = step(lab), after = step(changed);
       CAPTURE(before.title);
@@ -203,6 +204,15 @@ TEST_CASE("learn: as many ranks overflow as have more rows than their size, not 
     CHECK(step.facts.at("overflowing_ranks") == expected);
     CHECK(contains(text_of(step), "more rows than their R: " + std::to_string(expected) + "."));
   }
+}
+
+TEST_CASE("learn: lesson 10 agrees by exchange, breaks where a column is missing, and is cured by it") {
+  const json steps = json::parse(run({"learn", "10", "--format", "json"}).out).at("steps");
+  std::vector<std::string> verdicts;
+  for (const json& step : steps) verdicts.push_back(step.at("facts").at("verdict"));
+  CHECK((verdicts == std::vector<std::string>{"disagrees", "agrees", "agrees", "disagrees", "agrees", "disagrees"}));
+  CHECK(steps.at(1).at("facts").at("runtime_max_tokens_per_rank") == json({5, 5, 5, 5}));
+  CHECK(steps.at(2).at("facts").at("runtime_max_tokens_per_rank") == json({8, 8, 8, 8}));
 }
 
 TEST_CASE("learn: sentences that need a condition have it") {
@@ -334,7 +344,7 @@ TEST_CASE("learn: on a terminal it waits after each step, and asks") {
 
 TEST_CASE("learn: what cannot be used is one line and exit code 2") {
   const std::vector<std::vector<std::string>> cases = {{"learn", "0"},
-                                                       {"learn", "10"},
+                                                       {"learn", "11"},
                                                        {"learn", "x"},
                                                        {"learn", "1", "2"},
                                                        {"learn", "1", "--step", "7"},

@@ -103,7 +103,7 @@ TEST_CASE("replay: every shipped scenario is as it expects, at every fidelity, a
     for (const auto& [generation, expected] : scenario.expect_by_generation) {
       CAPTURE(generation);
       ReplayOptions options;
-      options.version = {"sglang", std::string(generation)};
+      options.version = {std::string(engine_of(scenario).name), std::string(generation)};
       const ReplayReport report = run(scenario, options);
       CHECK(differs_from(expected, report) == "");
       compare(name, report);

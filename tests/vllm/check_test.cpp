@@ -40,13 +40,28 @@ TEST_CASE("vllm: from a command to a verdict") {
 // #24845 to #25906: an idle rank keeps the graph of one token. Buffers of a fixed size mind only another number of
 // rounds.
 TEST_CASE("vllm: in rounds, ranks disagree only where they run another number of them") {
-  const std::string command = " vllm serve M -dp 8 --enable-expert-parallel --max-num-seqs 64 --max-num-batched-tokens 256";
+  const std::string command =
+      " vllm serve M -dp 8 --enable-expert-parallel --max-num-seqs 64 --max-num-batched-tokens 256";
   const auto verdict = [&](const std::string& env) {
     return std::string(name(check_vllm("before25906", env + command).verdict));
   };
   CHECK(verdict("VLLM_ALL2ALL_BACKEND=allgather_reducescatter") == "disagrees");
   CHECK(verdict("VLLM_ALL2ALL_BACKEND=deepep_low_latency") == "agrees");
   CHECK(verdict("VLLM_MOE_DP_CHUNK_SIZE=4 VLLM_ALL2ALL_BACKEND=deepep_low_latency") == "disagrees");
+}
+
+// The workspace is the first layer's, in nvfp4, until #42976.
+TEST_CASE("vllm: a bf16 head that drafts has room for fewer tokens than the layers in nvfp4") {
+  const std::string command =
+      "vllm serve M-NVFP4 -dp 8 --enable-expert-parallel --all2all-backend flashinfer_nvlink_one_sided "
+      "--max-num-seqs 64 --max-num-batched-tokens 1024";
+  const std::string drafts = " --speculative-config '{\"method\": \"deepseek_mtp\", \"num_speculative_tokens\": 1}'";
+  const CheckReport before = check_vllm("v0.20.1", command + drafts);
+  CHECK(std::string(name(before.verdict)) == "over_capacity");
+  CHECK(says(before, "#42976"));
+  CHECK(before.capacity->max_num_tokens < 1024);
+  CHECK(std::string(name(check_vllm("v0.20.1", command).verdict)) == "agrees");
+  CHECK(std::string(name(check_vllm("v0.22.0", command + drafts).verdict)) == "agrees");
 }
 
 TEST_CASE("vllm: redundant experts must divide") {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "model/base/one_line.h"
+#include "model/check/nodes.h"
 #include "model/launch/launch_file.h"
 #include "model/step/engine.h"
 #include "tools/check/acceptance.h"
@@ -20,6 +21,7 @@
 #include "tools/program/input.h"
 #include "tools/program/output.h"
 #include "tools/program/template.h"
+#include "tools/program/text.h"
 #include "tools/report/check_page.h"
 #include "tools/report/page.h"
 
@@ -31,7 +33,7 @@ struct Options : ServerOptions {
   std::vector<std::string> paths, files;
   std::string format = "text";
   const EngineProcess* outside = nullptr;  // whose rule it is
-  bool verbose = false, strict = false, quiet = false, notes = false, diff = false, fix = false;
+  bool verbose = false, strict = false, quiet = false, notes = false, diff = false, fix = false, together = false;
 };
 
 // One run over all servers of all texts.
@@ -41,7 +43,10 @@ struct Run {
   SettingsFiles& settings;
   Baseline baseline;
   std::vector<CheckedServer> servers = {};
-  std::vector<PreparedServer> prepared = {};  // of those that were decided
+  std::vector<PreparedServer> prepared = {};  // this and the next: of those that were decided
+  std::vector<JudgedServer> judged = {};
+  // Between the commands, with --together: a server's place in `servers`, and what it says differently.
+  std::optional<std::vector<std::pair<std::size_t, CheckFinding>>> differences = {};
   std::string page = {};
 };
 
@@ -129,6 +134,7 @@ std::string page_of(const PreparedServer& prepared, const CheckedServer& checked
   return check_page(page);
 }
 
+// The verdict on one server, without its fixes.
 Result<CheckedServer> decide(const LaunchText& text, std::size_t at, Run& run) {
   const LaunchedServer& server = text.servers[at];
   CheckedServer out{{}, server.name, server.line, server.condition, text.source};
@@ -136,36 +142,98 @@ Result<CheckedServer> decide(const LaunchText& text, std::size_t at, Run& run) {
   if (!prepared) return tl::unexpected(prepared.error());
   Result<JudgedServer> judged = judge_server(*prepared);
   if (!judged) return tl::unexpected(judged.error());
-  out.report = judged->report;
   out.version_reason = prepared->version_reason;
-  if (prepared->how.rule) {
-    CheckFinding note;
-    note.kind = FindingKind::rule;
-    note.message = answered_by(*run.options.outside, prepared->version().name);
-    out.report.findings.push_back(std::move(note));
-  }
-  if (auto marked = mark_ignored(text, *prepared, run.baseline, out); !marked) return tl::unexpected(marked.error());
-  add_fixes(text, at, run, *prepared, out);
-  // The page is the worst server's.
-  run.servers.push_back(out);
-  const bool is_worst =
-      worst_verdict(std::span(run.servers).first(run.servers.size() - 1)) != worst_verdict(run.servers);
-  run.servers.pop_back();
-  if (run.options.report && (run.page.empty() || is_worst)) run.page = page_of(*prepared, out, *judged);
   run.prepared.push_back(std::move(*prepared));
+  run.judged.push_back(std::move(*judged));
   return out;
 }
 
-Result<void> check_text(const LaunchText& text, Run& run) {
-  for (std::size_t at = 0; at < text.servers.size(); ++at) {
-    const LaunchedServer& server = text.servers[at];
-    Result<CheckedServer> checked = decide(text, at, run);
-    if (checked)
-      run.servers.push_back(std::move(*checked));
-    else
-      run.servers.push_back({{}, server.name, server.line, server.condition, text.source, "", checked.error()});
+// What the commands say differently; all of them start one deployment.
+Result<void> compare_servers(Run& run) {
+  if (run.servers.size() < 2)
+    return unusable("--together compares the commands of several nodes: give two commands or more");
+  std::vector<NodeCommand> nodes;
+  for (std::size_t at = 0; at < run.prepared.size(); ++at) {
+    const PreparedServer &first = run.prepared.front(), &own = run.prepared[at];
+    const auto name_of_node = [](const PreparedServer& one) {
+      return fmt::format("{} {}", one.engine->title, one.version().name);
+    };
+    if (first.engine != own.engine || first.how.version.version != own.how.version.version)
+      return unusable(
+          fmt::format("--together: the commands start {} and {}; nodes of one deployment run one version: "
+                      "name it with --{}",
+                      name_of_node(first), name_of_node(own), first.engine->name));
+    if (run.judged[at].deployed.deployment)
+      nodes.push_back({run.judged[at].deployed.deployment.get(), &run.judged[at].report});
   }
-  if (text.error) run.servers.push_back({{}, "", 0, "", text.source, "", text.error});
+  if (nodes.size() < run.servers.size()) return {};  // some are refused, or not decided: that is the answer
+  std::vector<std::vector<CheckFinding>> before;
+  for (const NodeCommand& node : nodes) before.push_back(node.report->findings);
+  check_nodes(nodes);
+  run.differences.emplace();
+  for (std::size_t at = 0; at < nodes.size(); ++at)
+    for (const CheckFinding& finding : nodes[at].report->findings) {
+      const auto same = [&](const CheckFinding& one) { return one.message == finding.message; };
+      if (finding.severity != Severity::note && std::ranges::none_of(before[at], same))
+        run.differences->emplace_back(at, finding);
+    }
+  return {};
+}
+
+std::string differences_as_text(const Run& run) {
+  if (run.differences->empty()) return "Together: the commands describe one deployment.\n";
+  std::string out = fmt::format("Together: {} between the commands\n", counted(run.differences->size(), "difference"));
+  for (const auto& [at, finding] : *run.differences)
+    for (const auto& [label, words] : {std::pair(place_words(run.servers[at]), finding.message),
+                                       {"  does", finding.consequence},
+                                       {"  fix", finding.fix}})
+      for (const std::string& line : wrap(fmt::format("{}: {}", label, words), 98, 4)) out += "  " + line + '\n';
+  return out;
+}
+
+// What does not count, fixes, and the page of the worst server.
+Result<void> finish_server(const LaunchText& text, std::size_t at, std::size_t number, Run& run, CheckedServer& out) {
+  const PreparedServer& prepared = run.prepared[number];
+  JudgedServer& judged = run.judged[number];
+  out.report = judged.report;
+  if (prepared.how.rule) {
+    CheckFinding note;
+    note.kind = FindingKind::rule;
+    note.message = answered_by(*run.options.outside, prepared.version().name);
+    out.report.findings.push_back(std::move(note));
+  }
+  if (auto marked = mark_ignored(text, prepared, run.baseline, out); !marked) return marked;
+  add_fixes(text, at, run, prepared, out);
+  return {};
+}
+
+Result<void> check_texts(const std::vector<LaunchText>& texts, Run& run) {
+  for (const LaunchText& text : texts) {
+    for (std::size_t at = 0; at < text.servers.size(); ++at) {
+      const LaunchedServer& server = text.servers[at];
+      Result<CheckedServer> checked = decide(text, at, run);
+      run.servers.push_back(
+          checked ? std::move(*checked)
+                  : CheckedServer{{}, server.name, server.line, server.condition, text.source, "", checked.error()});
+    }
+    if (text.error) run.servers.push_back({{}, "", 0, "", text.source, "", text.error});
+  }
+  if (run.options.together)
+    if (auto compared = compare_servers(run); !compared) return compared;
+  std::size_t place = 0, number = 0, worst = 0;
+  std::optional<std::size_t> paged;
+  for (const LaunchText& text : texts) {
+    for (std::size_t at = 0; at < text.servers.size(); ++at, ++place) {
+      CheckedServer& server = run.servers[place];
+      if (server.undecided) continue;
+      if (auto finished = finish_server(text, at, number, run, server); !finished) return finished;
+      const auto so_far = std::span(run.servers).first(place + 1);
+      if (!paged || worst_verdict(so_far) != worst_verdict(so_far.first(place))) paged = place, worst = number;
+      ++number;
+    }
+    place += text.error ? 1 : 0;
+  }
+  if (run.options.report && paged) run.page = page_of(run.prepared[worst], run.servers[*paged], run.judged[worst]);
   return {};
 }
 
@@ -258,9 +326,10 @@ Result<int> print_run(const std::vector<LaunchText>& texts, Run& run, bool stric
   switch (format) {
     case 0:
       io.out << check_as_text(servers, {options.verbose, io.colour, options.quiet, strict});
+      if (run.differences && !options.quiet) io.out << differences_as_text(run);
       break;
     case 1:
-      io.out << check_as_json(servers);
+      io.out << check_as_json(servers, run.differences ? std::optional(std::ssize(*run.differences)) : std::nullopt);
       break;
     case 2:
       io.out << check_as_sarif(servers, options.notes);
@@ -300,17 +369,18 @@ Result<int> run_check(const Options& given, const CommandLine& line, Io& io) {
   if (given.source) {
     const auto named = options.versions.find(engine_questions().engine);
     const bool is_named = named != options.versions.end() && named->second;
-    Result<VersionChoice> beside = version_beside(
-        **rule, is_named ? VersionChoice{named->first, *named->second} : VersionChoice{});
+    Result<VersionChoice> beside =
+        version_beside(**rule, is_named ? VersionChoice{named->first, *named->second} : VersionChoice{});
     if (!beside) return tl::unexpected(beside.error());
     options.rule_version = std::move(*beside);
   }
+  if (options.together && is_range(options))
+    return unusable("--together compares commands of one version: name one, not a range");
   if (is_range(options)) return check_releases(options, files, *texts, {options.format, options.report}, io);
   Result<Baseline> baseline = options.baseline ? read_baseline(*options.baseline) : Baseline{};
   if (!baseline) return tl::unexpected(baseline.error());
   Run run{options, *launches, files, std::move(*baseline)};
-  for (const LaunchText& text : *texts)
-    if (auto checked = check_text(text, run); !checked) return tl::unexpected(checked.error());
+  if (auto checked = check_texts(*texts, run); !checked) return tl::unexpected(checked.error());
   if (const Result<void> answered = finish_engine(*rule); !answered) return tl::unexpected(answered.error());
   if (auto used = require_versions_used(run); !used) return tl::unexpected(used.error());
   const Result<bool> strict = is_strict(options, files, *texts);
@@ -328,6 +398,8 @@ void add_options(CLI::App& command, Options& options) {
   add_value(command, "--format", options.format, "FORMAT", "text, json, sarif, github or junit; default text");
   command.add_flag("--verbose", options.verbose, "Text: every finding in full, longer than a screen");
   command.add_flag("--quiet", options.quiet, "Text: only what is wrong");
+  command.add_flag("--together", options.together,
+                   "The commands start one deployment, one on each node: what they say differently is a finding");
   command.add_flag("--strict", options.strict, "Warnings count as errors");
   command.add_flag("--notes", options.notes, "SARIF: notes, too");
   add_value(command, "--baseline", options.baseline, "FILE",

@@ -80,7 +80,8 @@ std::string fix_words(const CheckedServer& server, std::size_t finding);
 // One object; the keys are in tools/docs/json.md. null where a value is not known. `servers` has one object a server;
 // `verdict` is the worst of them, and a server's keys stand at the top, too, where there is one only.
 std::string check_as_json(const CheckReport& report);
-std::string check_as_json(std::span<const CheckedServer> servers);
+// differences: between commands of one deployment's nodes, as check_nodes counts them; nothing: not compared.
+std::string check_as_json(std::span<const CheckedServer> servers, std::optional<std::int64_t> differences = {});
 
 std::string check_as_sarif(const CheckReport& report, const CommandSource& source);
 // notes: also what is no problem.

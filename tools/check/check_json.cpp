@@ -117,7 +117,7 @@ std::string check_as_json(const CheckReport& report) {
   return check_as_json(std::span(&one, 1));
 }
 
-std::string check_as_json(std::span<const CheckedServer> servers) {
+std::string check_as_json(std::span<const CheckedServer> servers, std::optional<std::int64_t> differences) {
   Json document = {{"tool", tool_as_json()}};
   Json list = Json::array();
   for (const CheckedServer& server : servers) {
@@ -130,6 +130,7 @@ std::string check_as_json(std::span<const CheckedServer> servers) {
   }
   if (servers.size() == 1) document.update(report_as_json(servers.front()));
   document["verdict"] = name(worst_verdict(servers));
+  document["differences"] = or_null(differences);
   document["servers"] = std::move(list);
   return print(document);
 }

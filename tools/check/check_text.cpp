@@ -141,9 +141,11 @@ std::vector<std::string> head(const CheckReport& report, const TextStyle& style)
                          [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
   // The verdict is about sizes: bytes may go wrong all the same.
   const bool is_unsafe = report.verdict == Verdict::agrees && report.has_error();
+  const bool by_nodes = report.verdict == Verdict::disagrees && !has(report, FindingKind::geometry_disagreement);
   std::vector<std::string> lines = {
       fmt::format("{}{}: {}", painted(word, is_unsafe ? "1;31" : colour_of(report.verdict), style.colour),
-                  is_unsafe ? " on sizes, yet bytes go wrong" : "", verdict_in_words(report.verdict))};
+                  is_unsafe ? " on sizes, yet bytes go wrong" : "",
+                  by_nodes ? "the commands of the nodes do not go together" : verdict_in_words(report.verdict))};
   if (is_unsafe) lines = wrap(lines.front(), kWidth, 2);
   std::vector<std::string> facts;
   if (!report.backend.empty()) facts.push_back(topology_words(report));

@@ -185,7 +185,8 @@ void add_notes(const PreparedServer& prepared, const DeployedCommand& deployed, 
                          deployed.guessed->name, shape.num_experts, shape.top_k, shape.hidden_size)));
   }
   for (const Note& read : deployed.launch.notes) add(note(FindingKind::launch_command, read.message, read.is_warning));
-  for (const Note& read : deployed.argument_notes) add(note(FindingKind::server_args, read.message, read.is_warning));
+  for (const Note& read : deployed.argument_notes)
+    add(note(parse_finding_kind(read.id).value_or(FindingKind::server_args), read.message, read.is_warning));
   std::ranges::stable_sort(report.findings, {}, &CheckFinding::severity);
 }
 

@@ -176,6 +176,7 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
 void add_options(CLI::App& command, Options& options) {
   add_version_options(command, options.version,
                       "A version, a range A..B, or all; default newest, of a checkout the nearest");
+  add_engine_option(command, options.version);
   add_engine_options(command, options.rule_cmd, options.source);
   add_value(command, "--budget", options.budget, "10s|N", "Stop after 10s, 2m, or a number of cases of each version");
   add_value(command, "--shard", options.shard, "I/N|auto",

@@ -131,16 +131,16 @@ Step decode_step(std::vector<std::int64_t> tokens) {
   return step;
 }
 
-// Empty: the scenario's own.
-static VersionChoice version_named(std::string_view sglang) {
-  return sglang.empty() ? VersionChoice{} : VersionChoice{"sglang", std::string(sglang)};
+// Of the scenario's engine; empty: its own.
+static VersionChoice version_named(const Scenario& scenario, std::string_view version) {
+  return version.empty() ? VersionChoice{} : VersionChoice{std::string(engine_of(scenario).name), std::string(version)};
 }
 
-Experiment run(const Lab& lab, const Scenario& scenario, std::string_view sglang) {
+Experiment run(const Lab& lab, const Scenario& scenario, std::string_view version) {
   Experiment experiment;
   Watch watch(experiment);
   ReplayOptions options;
-  options.version = version_named(sglang);
+  options.version = version_named(scenario, version);
   options.rule = lab.rule;
   options.mirror = &watch;
   Result<ReplayReport> report = replay(scenario, "lesson", options);
@@ -156,8 +156,8 @@ std::string sizes_in_words(const Experiment& experiment, std::size_t at) {
   return sizes[0] ? fmt::format("all ranks derive R = {}", *sizes[0]) : "no rank derives an R";
 }
 
-std::unique_ptr<Deployment> deployment_of(const Lab& lab, const Scenario& scenario, std::string_view sglang) {
-  Result<ScenarioDeployment> deployed = deploy(scenario, "lesson", version_named(sglang), lab.rule);
+std::unique_ptr<Deployment> deployment_of(const Lab& lab, const Scenario& scenario, std::string_view version) {
+  Result<ScenarioDeployment> deployed = deploy(scenario, "lesson", version_named(scenario, version), lab.rule);
   A2ASIM_INVARIANT(deployed.has_value() && deployed->deployment, "a lesson's scenario can be deployed");
   return std::move(deployed->deployment);
 }

@@ -29,7 +29,7 @@ struct ReceiveBuffer {
   int rank = 0;
   std::int64_t runtime_max_tokens_per_rank = 0;
   std::vector<std::vector<RowView>> slots;  // [source][slot]
-  std::vector<std::int64_t> received;                    // [source]: the receive counter
+  std::vector<std::int64_t> received;       // [source]: the receive counter
   std::size_t wrong() const;
 };
 
@@ -57,10 +57,11 @@ Parallel collapsed(Parallel parallel);
 Scenario lab_scenario(Parallel parallel, std::vector<Step> steps);
 Step decode_step(std::vector<std::int64_t> tokens);
 
-// sglang: whose rules. The scenario is one of ours, so that an error is a defect of the program.
-Experiment run(const Lab& lab, const Scenario& scenario, std::string_view sglang);
+// version: of the scenario's engine, whose rules run. The scenario is one of ours, so that an error is a defect of the
+// program.
+Experiment run(const Lab& lab, const Scenario& scenario, std::string_view version);
 // The deployment behind it, for what is fixed before the first step.
-std::unique_ptr<Deployment> deployment_of(const Lab& lab, const Scenario& scenario, std::string_view sglang);
+std::unique_ptr<Deployment> deployment_of(const Lab& lab, const Scenario& scenario, std::string_view version);
 
 // --- words and pictures
 std::string listed(const std::vector<std::int64_t>& numbers);                 // "[3, 1, 0, 5]"

@@ -42,15 +42,16 @@ struct Lesson {
   Question (*question)(const Lab&);
 };
 
-Lesson lesson_geometry();    // 1
-Lesson lesson_knowledge();   // 2
-Lesson lesson_collapse();    // 3
-Lesson lesson_graphs();      // 4
-Lesson lesson_release();     // 5
-Lesson lesson_check();       // 6
-Lesson lesson_own_rule();    // 7
-Lesson lesson_static_cap();  // 8
-Lesson lesson_scatter();     // 9
+Lesson lesson_geometry();     // 1
+Lesson lesson_knowledge();    // 2
+Lesson lesson_collapse();     // 3
+Lesson lesson_graphs();       // 4
+Lesson lesson_release();      // 5
+Lesson lesson_check();        // 6
+Lesson lesson_own_rule();     // 7
+Lesson lesson_static_cap();   // 8
+Lesson lesson_scatter();      // 9
+Lesson lesson_two_engines();  // 10
 
 std::span<const Lesson> lessons();  // in the order in which they are read
 

@@ -9,9 +9,9 @@ nlohmann::ordered_json as_json(const std::vector<std::optional<std::int64_t>>& s
 }
 
 std::span<const Lesson> lessons() {
-  static const std::vector<Lesson> all = {lesson_geometry(), lesson_knowledge(),  lesson_collapse(),
-                                          lesson_graphs(),   lesson_release(),    lesson_check(),
-                                          lesson_own_rule(), lesson_static_cap(), lesson_scatter()};
+  static const std::vector<Lesson> all = {
+      lesson_geometry(), lesson_knowledge(), lesson_collapse(),   lesson_graphs(),  lesson_release(),
+      lesson_check(),    lesson_own_rule(),  lesson_static_cap(), lesson_scatter(), lesson_two_engines()};
   return all;
 }
 

@@ -9,6 +9,7 @@
 #include "model/alltoall/routing.h"
 #include "model/base/check_invariant.h"
 #include "model/base/clamped_math.h"
+#include "model/check/check.h"
 #include "tools/plan/plan_rules.h"
 #include "tools/program/input.h"
 #include "tools/program/text.h"
@@ -177,17 +178,36 @@ void add_problems(const Deployment& deployment, PlanPoint& point) {
                              refused->refused, engine_of(*deployment.generation).cap_variable));
 }
 
+// An all-to-all without that workspace: what check knows of its buffers.
+void add_other_backend(const PlanInputs& inputs, const Deployment& deployment, PlanPoint& point) {
+  const CheckReport report = judge_deployment(deployment);
+  point.capacity_source = report.capacity_source;
+  point.workspace_known = report.capacity.has_value() && report.workspace_known;
+  point.capacity.dispatch_bytes_per_token =
+      dispatch_bytes_per_token(inputs.dispatch_type, inputs.model.hidden_size, inputs.model.top_k);
+  point.capacity.combine_bytes_per_token = combine_bytes_per_token(inputs.model.hidden_size);
+  if (report.capacity) point.capacity = *report.capacity;
+  if (report.static_cap) point.capacity.max_num_tokens = *report.static_cap;
+  for (const CheckFinding& finding : report.findings) {
+    const std::string words = finding.message + (finding.fix.empty() ? "" : "; " + finding.fix);
+    if (finding.severity == Severity::error)
+      point.problems.push_back(words);
+    else if (finding.kind == FindingKind::static_cap)
+      point.notes.push_back(words);
+  }
+  if (point.tokens > deployment.prefill_tokens.value)
+    point.problems.push_back(
+        fmt::format("a step of a rank has at most {} tokens: raise --max-num-tokens", deployment.prefill_tokens.value));
+}
+
 Result<PlanPoint> make_point(const PlanInputs& inputs, const Deployment& deployment, PlanRules& rules,
                              std::int64_t ep_size, std::int64_t tokens) {
-  A2ASIM_INVARIANT(deployment.capacity.has_value(), "a plan has a model's shape");
   PlanPoint point;
   point.ep_size = ep_size;
   point.tokens = tokens;
+  point.backend = deployment.backend;
   point.rows_per_rank = divide_up(tokens, inputs.attn_tp_size);
   point.launch = engine_of(*inputs.generation).plan_command(*inputs.generation, planned_server(inputs, ep_size, false));
-  point.capacity = *deployment.capacity;
-  point.capacity_source = deployment.max_num_tokens_source;
-  point.regions = regions(inputs, static_cast<int>(ep_size), point.capacity);
   const std::int64_t bytes_a_row =
       dispatch_bytes_per_token(inputs.dispatch_type, inputs.model.hidden_size, inputs.model.top_k) +
       combine_bytes_per_token(inputs.model.hidden_size);
@@ -195,8 +215,15 @@ Result<PlanPoint> make_point(const PlanInputs& inputs, const Deployment& deploym
     return unusable(fmt::format("ep {}, {} tokens and {} layers move more than 2^62 bytes: give smaller numbers",
                                 ep_size, tokens, inputs.layers));
   add_traffic(inputs, point);
-  point.rules = rules.at(tokens);
-  add_problems(deployment, point);
+  if (deployment.uses_flashinfer && deployment.capacity) {
+    point.capacity = *deployment.capacity;
+    point.capacity_source = deployment.max_num_tokens_source;
+    point.regions = regions(inputs, static_cast<int>(ep_size), point.capacity);
+    point.rules = rules.at(tokens);
+    add_problems(deployment, point);
+  } else {
+    add_other_backend(inputs, deployment, point);
+  }
   add_headroom(inputs, point);
   return point;
 }
@@ -210,6 +237,7 @@ Result<void> check_types(const PlanInputs& inputs) {
                     "multiple of; take bf16",
                     name(inputs.dispatch_type), divisor, inputs.model.hidden_size));
   const Engine& engine = engine_of(*inputs.generation);
+  if (!inputs.backend.empty()) return {};  // the server itself refuses a type then
   if (engine.dispatches(*inputs.generation, inputs.dispatch_type)) return {};
   const auto versions = engine.versions();
   const auto first = std::ranges::find_if(

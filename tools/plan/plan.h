@@ -29,6 +29,7 @@ struct PlanInputs {
   CombineType combine_type = CombineType::bf16;
   std::vector<std::int64_t> ep_sizes;
   std::vector<std::int64_t> tokens;            // of one data-parallel rank in one step, the same on all of them
+  std::string backend;                         // of the engine; empty: the fixed-geometry one, or what is in its place
   std::int64_t attn_tp_size = 1;               // ranks that share a data-parallel rank's tokens
   std::int64_t layers = 1;                     // mixture-of-experts layers of a step
   std::optional<std::int64_t> max_num_tokens;  // what the engine's cap_variable sets
@@ -86,7 +87,9 @@ struct PlanPoint {
   std::int64_t tokens = 0;
   std::int64_t rows_per_rank = 0;  // ceil(tokens / attn_tp_size)
   std::string launch;              // the command that the plan stands for; `a2asim check -- ..` takes it
+  std::string backend;             // the all-to-all that it comes to
   Capacity capacity;
+  bool workspace_known = true;  // false: the library's own, or exact sizes: 0 bytes here
   std::string capacity_source;
   std::vector<PlanRegion> regions;
   double expected_copies = 0;  // destination ranks of a token under uniform routing, its own included

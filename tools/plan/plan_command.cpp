@@ -1,5 +1,6 @@
 // a2asim plan: what an all-to-all takes in memory, traffic, waste and time, before anything is deployed.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -7,6 +8,7 @@
 
 #include "tools/plan/plan.h"
 #include "tools/plan/plan_formats.h"
+#include "tools/plan/plan_rules.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/output.h"
@@ -29,7 +31,8 @@ struct Options {
   VersionChoice version;
   std::optional<std::string> ep, tokens, max_num_tokens, chunked_prefill_size, gpu_memory, weights, other, link_gbps,
       report;
-  std::string dispatch_dtype = "bf16", combine_dtype = "bf16", attn_tp_size = "1", layers = "1", format = "text";
+  std::optional<std::string> dispatch_dtype, backend;
+  std::string combine_dtype = "bf16", attn_tp_size = "1", layers = "1", format = "text";
 };
 
 Result<std::vector<std::int64_t>> parse_list(std::string_view option, const std::optional<std::string>& text,
@@ -71,14 +74,31 @@ Result<void> read_optional(std::string_view option, const std::optional<std::str
 
 Result<void> read_types(const Options& options, PlanInputs& inputs) {
   // "fp8" is how people say it; the only form that is dispatched is mxfp8.
-  const Result<std::size_t> dispatch =
-      parse_choice("--dispatch-dtype", options.dispatch_dtype, {"bf16", "nvfp4", "mxfp8", "fp8"});
-  if (!dispatch) return tl::unexpected(dispatch.error());
-  inputs.dispatch_type = static_cast<DispatchType>(std::min<std::size_t>(*dispatch, 2));
+  inputs.dispatch_type = usual_type(*inputs.generation);
+  if (options.dispatch_dtype) {
+    const Result<std::size_t> dispatch =
+        parse_choice("--dispatch-dtype", *options.dispatch_dtype, {"bf16", "nvfp4", "mxfp8", "fp8"});
+    if (!dispatch) return tl::unexpected(dispatch.error());
+    inputs.dispatch_type = static_cast<DispatchType>(std::min<std::size_t>(*dispatch, 2));
+  }
   const Result<std::size_t> combine = parse_choice("--combine-dtype", options.combine_dtype, {"bf16", "fp8"});
   if (!combine) return tl::unexpected(combine.error());
   inputs.combine_type = static_cast<CombineType>(*combine);
   return {};
+}
+
+// Errors: bad_input, with those that the version has.
+Result<void> read_backend(const Options& options, PlanInputs& inputs) {
+  if (!options.backend) return {};
+  const Engine& engine = engine_of(*inputs.generation);
+  if (engine.plan_backends == nullptr)
+    return unusable(
+        fmt::format("--backend: plan knows {}'s FlashInfer all-to-all alone; leave the option out", engine.title));
+  const std::vector<std::string> known = engine.plan_backends(*inputs.generation);
+  inputs.backend = *options.backend;
+  if (std::ranges::find(known, inputs.backend) != known.end()) return {};
+  return unusable(fmt::format("--backend {}: {} {} has {}", one_line(inputs.backend, 60), engine.title,
+                              inputs.generation->name, fmt::join(known, ", ")));
 }
 
 Result<void> read_sizes(const Options& options, PlanInputs& inputs) {
@@ -124,6 +144,7 @@ Result<PlanInputs> read_inputs(const Options& options) {
   if (!*shape)
     return unusable("no model: give --model NAME, --model-config FILE, or --num-experts, --top-k and --hidden-size");
   inputs.model = **shape;
+  if (auto read = read_backend(options, inputs); !read) return tl::unexpected(read.error());
   if (auto read = read_types(options, inputs); !read) return tl::unexpected(read.error());
   if (auto read = read_sizes(options, inputs); !read) return tl::unexpected(read.error());
   if (auto read = read_machine(options, inputs); !read) return tl::unexpected(read.error());
@@ -149,6 +170,9 @@ Result<int> run_plan(const Options& options, const CommandLine& line, Io& io) {
 
 void add_deployment_options(CLI::App& command, Options& options) {
   add_version_options(command, options.version, "The version (`a2asim versions`); default newest");
+  add_engine_option(command, options.version);
+  add_value(command, "--backend", options.backend, "NAME",
+            "vLLM: --all2all-backend; default FlashInfer's one-sided one, or what the version has in its place");
   add_shape_options(command, options.shape, "");
   add_value(command, "--ep,--ep-size,--sweep-ep", options.ep, "N[,N..]",
             "Ranks of the all-to-all; a list makes a sweep");
@@ -158,7 +182,7 @@ void add_deployment_options(CLI::App& command, Options& options) {
             "Ranks that share a data-parallel rank's tokens; default 1 (dp_size = ep_size)");
   add_value(command, "--layers", options.layers, "N", "MoE layers of a step: traffic and time of all; default 1");
   add_value(command, "--dispatch-dtype", options.dispatch_dtype, "TYPE",
-            "bf16, nvfp4, mxfp8 or fp8 (which is mxfp8); default bf16");
+            "bf16, nvfp4, mxfp8 or fp8 (which is mxfp8); default bf16, where the version sends it");
   add_value(command, "--combine-dtype", options.combine_dtype, "TYPE",
             "bf16 or fp8 (FlashInfer's use_low_precision, which engines leave off); default bf16");
   add_value(command, "--max-num-tokens", options.max_num_tokens, "N",

@@ -63,10 +63,17 @@ bool has_graph_for(const Deployment& deployment, std::int64_t tokens) {
 
 }  // namespace
 
+DispatchType usual_type(const Version& version) {
+  for (const DispatchType type : {DispatchType::bf16, DispatchType::nvfp4, DispatchType::mxfp8})
+    if (engine_of(version).dispatches(version, type)) return type;
+  return DispatchType::bf16;
+}
+
 PlannedServer planned_server(const PlanInputs& inputs, std::int64_t ep_size, bool own_count_only) {
   return {.ep_size = ep_size,
           .attn_tp_size = inputs.attn_tp_size,
           .dispatch_type = inputs.dispatch_type,
+          .backend = inputs.backend,
           .max_num_tokens = inputs.max_num_tokens,
           .chunked_prefill_size = inputs.chunked_prefill_size,
           .own_count_only = own_count_only};
@@ -94,9 +101,12 @@ Result<PlanRules> PlanRules::create(const PlanInputs& inputs, std::int64_t ep_si
     for (const Version* version : engine.versions()) {
       PlanInputs as = inputs;
       // What a version cannot send does not matter for sizes.
-      if (!engine.dispatches(*version, as.dispatch_type)) as.dispatch_type = DispatchType::bf16;
+      if (!engine.dispatches(*version, as.dispatch_type)) as.dispatch_type = usual_type(*version);
+      const bool has_backend = as.backend.empty() || version == inputs.generation;
+      if (!has_backend) continue;
       Result<std::unique_ptr<Deployment>> deployment = plan_deployment(as, *version, ep_size, own_count_only);
       if (!deployment) return tl::unexpected(deployment.error());
+      if (!(*deployment)->uses_flashinfer) continue;  // another all-to-all stood in its place
       auto decider = (*deployment)->make_decider();
       out.cases_.push_back({std::move(*deployment), std::move(decider), own_count_only});
     }

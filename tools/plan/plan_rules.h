@@ -12,6 +12,9 @@
 namespace a2asim {
 
 // The launch command of a plan, one line. own_count_only adds the two flags of the collapse.
+// bf16, or the first type that the version sends.
+DispatchType usual_type(const Version& version);
+
 PlannedServer planned_server(const PlanInputs& inputs, std::int64_t ep_size, bool own_count_only);
 
 // That command, resolved as `check` resolves it.

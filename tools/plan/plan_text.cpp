@@ -44,7 +44,17 @@ std::string head(const Plan& plan) {
   return out;
 }
 
+std::string workspace_words(const PlanPoint& point) {
+  return point.workspace_known ? bytes_in_words(point.capacity.workspace_bytes_per_rank) : "-";
+}
+
 std::string workspace(const PlanPoint& point) {
+  if (point.regions.empty())
+    return fmt::format("\nall-to-all {}: {}\n", point.backend,
+                       point.workspace_known               ? fmt::format("{} a rank", workspace_words(point))
+                       : point.capacity.max_num_tokens > 0 ? "bytes by the library, not known here"
+                                                           : "no buffer for a fixed number of tokens") +
+           paragraph(point.capacity_source);
   std::string out = fmt::format("\nworkspace: {} a rank, once for all layers\n",
                                 bytes_in_words(point.capacity.workspace_bytes_per_rank));
   out += paragraph(fmt::format("max_num_tokens {} a rank ({}); a token takes {} B in dispatch, {} B in combine",
@@ -159,7 +169,9 @@ std::string one_point(const Plan& plan) {
   out += fmt::format("  ep {}, {} tokens a data-parallel rank; can run: {}\n", point.ep_size, point.tokens,
                      name(can_run(point)));
   out += remarks(plan);
-  out += workspace(point) + traffic(plan, point) + all_slots(plan, point) + headroom(plan, point);
+  out += workspace(point) + traffic(plan, point);
+  if (!point.rules.empty()) out += all_slots(plan, point);
+  if (point.workspace_known) out += headroom(plan, point);
   out += "\nthe deployment that this stands for, for `a2asim check`\n" + paragraph(point.launch);
   return out;
 }
@@ -176,8 +188,7 @@ std::string sweep(const Plan& plan) {
   for (const PlanPoint& point : plan.points) {
     const PlanRule* rule = chosen_rule(point);
     const PlanRule* most = most_wasteful_rule(point);
-    rows.push_back({std::to_string(point.ep_size), std::to_string(point.tokens),
-                    bytes_in_words(point.capacity.workspace_bytes_per_rank),
+    rows.push_back({std::to_string(point.ep_size), std::to_string(point.tokens), workspace_words(point),
                     pair(point.expected.dispatch.sent_remote_bytes, point.worst.dispatch.sent_remote_bytes),
                     pair(point.expected.combine.received_remote_bytes, point.worst.combine.received_remote_bytes),
                     rule == nullptr ? "-" : size_words(*rule),

@@ -1,4 +1,4 @@
-// a2asim versions: which versions of SGLang are known, and what each changed.
+// a2asim versions: which versions of an engine are known, and what each changed.
 #include <fmt/format.h>
 
 #include <memory>
@@ -16,52 +16,56 @@ namespace {
 
 constexpr std::size_t kTextWidth = 100;
 
-const Engine& engine() { return *engines().front(); }
-
-std::string link_of(const Version& generation) {
-  return generation.pr == 0 ? "" : fmt::format("{}{}", engine().pull_requests, generation.pr);
+std::string link_of(const Engine& engine, const Version& generation) {
+  return generation.pr == 0 ? "" : fmt::format("{}{}", engine.pull_requests, generation.pr);
 }
 
-std::string as_text() {
+std::string as_text(const Engine& engine) {
   std::vector<std::vector<std::string>> cells = {{"name", "merged", "PR", "FlashInfer", "releases"}};
-  for (const Version* listed : engine().versions()) {
+  for (const Version* listed : engine.versions()) {
     const Version& generation = *listed;
     cells.push_back({std::string(generation.name), std::string(generation.date),
                      generation.pr == 0 ? "-" : fmt::format("#{}", generation.pr),
-                     std::string(engine().flashinfer(generation).tag),
+                     std::string(engine.flashinfer(generation).tag),
                      generation.releases.empty() ? "-" : releases_in_words(generation)});
   }
   const std::vector<std::string> lines = table(cells, {});
   std::string out = lines[0] + '\n';
   for (std::size_t at = 1; at < lines.size(); ++at) {
     out += lines[at] + '\n';
-    for (const std::string& line : wrap(engine().versions()[at - 1]->changed, kTextWidth - 4))
+    for (const std::string& line : wrap(engine.versions()[at - 1]->changed, kTextWidth - 4))
       out += "    " + line + '\n';
   }
-  return out + "\n" + version_option(engine()) +
+  return out + "\n" + version_option(engine) +
          fmt::format(
              " takes a name, a PR, a release or a date ({}: the one in force that day).\n"
              "Without it the newest is used.\n",
-             engine().versions().back()->date);
+             engine.versions().back()->date);
 }
 
-std::string as_json() {
+std::string as_json(const Engine& engine) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const Version* listed : engine().versions()) {
+  for (const Version* listed : engine.versions()) {
     const Version& generation = *listed;
     rows.push_back({{"name", generation.name},
                     {"date", generation.date},
                     {"pr", generation.pr == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(generation.pr)},
-                    {"url", link_of(generation)},
+                    {"url", link_of(engine, generation)},
                     {"commit", generation.commit},
                     {"changed", generation.changed},
-                    {"flashinfer", engine().flashinfer(generation).tag},
+                    {"flashinfer", engine.flashinfer(generation).tag},
                     {"releases", releases_in_words(generation)}});
   }
   return print(nlohmann::ordered_json{{"tool", tool_as_json()},
-                                      {"engine", engine().name},
-                                      {"default", engine().versions().back()->name},
+                                      {"engine", engine.name},
+                                      {"default", engine.versions().back()->name},
                                       {"generations", rows}});
+}
+
+std::string engine_names() {
+  std::string names;
+  for (const Engine* engine : engines()) names += (names.empty() ? "" : ", ") + std::string(engine->name);
+  return names;
 }
 
 }  // namespace
@@ -69,14 +73,19 @@ std::string as_json() {
 void add_versions(CLI::App& program, CommandLine& line) {
   CLI::App* command = program.add_subcommand("versions", "List the versions that are known, and what each changed");
   const auto format = std::make_shared<std::string>("text");
+  const auto name = std::make_shared<std::string>(engines().front()->name);
+  command->add_option("--engine", *name, fmt::format("Whose: {}; default {}", engine_names(), *name))
+      ->type_name("NAME");
   command->add_option("--format", *format, "text or json; default text")->type_name("FORMAT");
   command->footer(help_text("generations.help"));
-  command->callback([&line, format] {
-    line.run = [&line, format](Io& io) -> Result<int> {
+  command->callback([&line, format, name] {
+    line.run = [&line, format, name](Io& io) -> Result<int> {
       if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
       const Result<std::size_t> chosen = parse_choice("--format", *format, {"text", "json"});
       if (!chosen) return tl::unexpected(chosen.error());
-      io.out << (*chosen == 0 ? as_text() : as_json());
+      const Result<const Engine*> engine = find_engine(*name);
+      if (!engine) return unusable("--engine: " + engine.error().message);
+      io.out << (*chosen == 0 ? as_text(**engine) : as_json(**engine));
       return kNothingWrong;
     };
   });

@@ -16,6 +16,22 @@ void add_version_options(CLI::App& command, VersionChoice& choice, const char* a
   }
 }
 
+void add_engine_option(CLI::App& command, VersionChoice& choice) {
+  const auto take = [&choice](const std::string& name) {
+    const Result<const Engine*> engine = find_engine(name);
+    if (!engine) throw CLI::ValidationError("--engine", engine.error().message);
+    if (choice.is_given() && choice.engine != name)
+      throw CLI::ValidationError("--engine", name + ", beside a version of " + choice.engine);
+    if (!choice.is_given()) choice = {name, "newest"};
+  };
+  command
+      .add_option_function<std::string>(
+          "--engine", take,
+          "Whose; default: the one whose version is given, else " + std::string(engines().front()->name))
+      ->type_name("NAME")
+      ->trigger_on_parse(false);
+}
+
 const Engine& engine_of(const VersionChoice& choice) {
   const auto named = std::ranges::find(engines(), choice.engine, &Engine::name);
   return named == engines().end() ? *engines().front() : **named;

@@ -9,6 +9,9 @@ namespace a2asim {
 
 void add_version_options(CLI::App& command, VersionChoice& choice, const char* about);
 
+// --engine NAME: the newest version of that one, where no version is named.
+void add_engine_option(CLI::App& command, VersionChoice& choice);
+
 // The engine of the option that was given, else the one that is meant where nothing names one.
 const Engine& engine_of(const VersionChoice& choice);
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "model/base/one_line.h"
+#include "model/check/checked_engine.h"
 #include "model/step/engine.h"
 #include "tools/check/server_check.h"
 #include "tools/conform/conform.h"
@@ -44,7 +45,9 @@ struct Fact {
 // One server under both versions.
 struct Upgrade {
   std::string place, from, to;
-  std::string rules;  // of `to`, where a checkout answers: which kinds come from where
+  std::string rules;            // of `to`, where a checkout answers: which kinds come from where
+  std::string machine;          // where the command leaves it open: "if 72 GPUs share NVLink .."
+  bool is_alternative = false;  // of a server that has its entry already
   std::optional<Verdict> before, after;
   bool ends_with_error = false, undecided = false;
   std::vector<Fact> facts;                             // both values, whether or not they differ
@@ -80,6 +83,10 @@ std::vector<Fact> facts_of(const Judged& before, const Judged& after) {
   };
   add_report("verdict", [](const CheckReport& report) { return std::string(name(report.verdict)); });
   add_report("all-to-all", [](const CheckReport& report) { return report.backend.empty() ? "-" : report.backend; });
+  add_deployment("why this one", [](const Deployment& one) {
+    const std::string why = checked_engine(one).choice();
+    return why.empty() ? std::string("-") : why;
+  });
   add_report("cap (tokens per rank)", [](const CheckReport& report) {
     return report.static_cap ? grouped(*report.static_cap)
            : report.capacity ? grouped(report.capacity->max_num_tokens)
@@ -101,13 +108,20 @@ std::vector<Fact> facts_of(const Judged& before, const Judged& after) {
   return out;
 }
 
+// What a finding is about, beside its kind: the setting that is not read.
+std::string_view subject_of(const CheckFinding& finding) {
+  const std::string_view words = finding.message;
+  return finding.kind == FindingKind::not_read ? words.substr(0, words.find_first_of(" =")) : std::string_view();
+}
+
 std::vector<std::string> findings_only_in(const CheckReport* report, const CheckReport* other) {
   std::vector<std::string> out;
   if (report == nullptr) return out;
   for (const CheckFinding& finding : report->findings) {
     if (finding.severity == Severity::note) continue;
     const auto same = [&](const CheckFinding& one) {
-      return one.kind == finding.kind && one.phase == finding.phase && one.severity == finding.severity;
+      return one.kind == finding.kind && one.phase == finding.phase && one.severity == finding.severity &&
+             subject_of(one) == subject_of(finding);
     };
     if (other != nullptr && std::ranges::any_of(other->findings, same)) continue;
     std::string words = fmt::format("{}: {}", name(finding.severity), name(finding.kind));
@@ -139,8 +153,12 @@ void compare_options(const PreparedServer& prepared, const Version& from, const 
   }
 }
 
-Result<Upgrade> compare(const Options& options, const Checkout& checkout, PreparedServer prepared,
-                        const LaunchText& text) {
+struct VersionPair {
+  VersionMatch from, to;
+  bool asks = false;  // the checkout stands for `to`
+};
+
+Result<VersionPair> versions_of(const Options& options, const Checkout& checkout, const PreparedServer& prepared) {
   const bool asks = checkout.code && checkout.beside.engine == prepared.engine->name;
   const auto version = [&](const std::string& option, const std::optional<std::string>& given,
                            const VersionMatch& otherwise) -> Result<VersionMatch> {
@@ -154,19 +172,40 @@ Result<Upgrade> compare(const Options& options, const Checkout& checkout, Prepar
       asks ? find_version(*prepared.engine, checkout.beside.text)
            : version("--to", options.to, VersionMatch{prepared.engine->versions().back(), false, ""});
   if (!to) return tl::unexpected(to.error());
+  return VersionPair{*from, *to, asks};
+}
+
+// Machines on which either version comes to something else than on another; one plain entry where there are none.
+std::vector<OpenMachine> machines_of(const PreparedServer& prepared, const VersionPair& versions) {
+  for (const VersionMatch& version : {versions.from, versions.to}) {
+    PreparedServer own = prepared;
+    own.how.version = version;
+    const Judged judged = judge_server(own);
+    if (const Deployment* deployment = deployment_of(judged))
+      if (auto open = checked_engine(*deployment).open_machines(); !open.empty()) return open;
+  }
+  return {OpenMachine{}};
+}
+
+Upgrade compare(const Options& options, const Checkout& checkout, PreparedServer prepared, const VersionPair& versions,
+                const LaunchText& text, const OpenMachine& machine) {
+  if (machine.nvlink_domain) prepared.how.nvlink_domain = machine.nvlink_domain;
+  if (machine.gpu_memory_gib) prepared.how.gpu_memory_gib = machine.gpu_memory_gib;
   const LaunchedServer& server = prepared.server;
   Upgrade out;
   out.place = place_words({{}, server.name, server.line, server.condition, text.source});
-  out.from = fmt::format("{} {}", prepared.engine->name, options.from.value_or(version_name(*from->version)));
-  out.to = fmt::format("{} {}", prepared.engine->name, options.to.value_or(version_name(*to->version)));
-  if (asks) {
+  out.machine = machine.words;
+  const Version &from = *versions.from.version, &to = *versions.to.version;
+  out.from = fmt::format("{} {}", prepared.engine->name, options.from.value_or(version_name(from)));
+  out.to = fmt::format("{} {}", prepared.engine->name, options.to.value_or(version_name(to)));
+  if (versions.asks) {
     out.to = fmt::format("{} of {}", prepared.engine->name, checkout.code->shown());
-    out.rules = answered_by(*checkout.code, to->version->name);
+    out.rules = answered_by(*checkout.code, to.name);
   }
-  prepared.how.version = *from;
+  prepared.how.version = versions.from;
   const Judged before = judge_server(prepared);
-  prepared.how.version = *to;
-  if (asks) prepared.how.rule = checkout.code->rule();
+  prepared.how.version = versions.to;
+  if (versions.asks) prepared.how.rule = checkout.code->rule();
   const Judged after = judge_server(prepared);
   if (before) out.before = before->report.verdict;
   if (after) out.after = after->report.verdict;
@@ -177,7 +216,7 @@ Result<Upgrade> compare(const Options& options, const Checkout& checkout, Prepar
   out.gone = findings_only_in(report_of(before), report_of(after));
   for (const auto& [judged, side] : {std::pair(&before, &out.gone), std::pair(&after, &out.appeared)})
     if (!*judged) side->push_back("not decided: " + judged->error().message);
-  compare_options(prepared, *from->version, *to->version, out);
+  compare_options(prepared, from, to, out);
   return out;
 }
 
@@ -197,8 +236,10 @@ std::vector<ListOf> lists_of(const Upgrade& one) {
 std::string as_text(const std::vector<Upgrade>& all, bool verbose) {
   std::string out;
   for (const Upgrade& one : all) {
-    out += fmt::format("{}== {}: {} -> {}\n", out.empty() ? "" : "\n", one.place, one.from, one.to);
-    for (const std::string& part : wrap(one.rules, kWidth - 2, 2)) out += "  " + part + '\n';
+    out += fmt::format("{}== {}: {} -> {}{}\n", out.empty() ? "" : "\n", one.place, one.from, one.to,
+                       one.machine.empty() ? "" : ", " + one.machine);
+    if (!one.rules.empty())
+      for (const std::string& part : wrap(one.rules, kWidth - 2, 2)) out += "  " + part + '\n';
     std::vector<std::vector<std::string>> cells;
     for (const Fact& fact : one.facts) {
       const bool moved = fact.before != fact.after;
@@ -229,14 +270,17 @@ std::string as_text(const std::vector<Upgrade>& all, bool verbose) {
 }
 
 std::string summary_of(const std::vector<Upgrade>& all) {
-  std::size_t moved = 0, errors = 0, undecided = 0;
+  std::size_t moved = 0, errors = 0, undecided = 0, alternatives = 0;
   for (const Upgrade& one : all) {
+    alternatives += one.is_alternative ? 1 : 0;
     moved += one.before != one.after ? 1 : 0;
     errors += one.ends_with_error ? 1 : 0;
     undecided += one.undecided ? 1 : 0;
   }
-  return fmt::format("{}: {} change verdict, {} with an error after the upgrade{}", counted(all.size(), "server"),
-                     moved, errors, undecided > 0 ? fmt::format(", {} not decided", undecided) : "");
+  return fmt::format("{}{}: {} change verdict, {} with an error after the upgrade{}",
+                     counted(all.size() - alternatives, "server"),
+                     alternatives == 0 ? "" : fmt::format(" on {} kinds of machine", 1 + alternatives), moved, errors,
+                     undecided > 0 ? fmt::format(", {} not decided", undecided) : "");
 }
 
 std::string as_json(const std::vector<Upgrade>& all) {
@@ -249,6 +293,7 @@ std::string as_json(const std::vector<Upgrade>& all) {
                        {"from", one.from},
                        {"to", one.to},
                        {"rules", one.rules.empty() ? Json() : Json(one.rules)},
+                       {"machine", one.machine.empty() ? Json() : Json(one.machine)},
                        {"verdict_before", one.before ? Json(name(*one.before)) : Json()},
                        {"verdict_after", one.after ? Json(name(*one.after)) : Json()},
                        {"facts", facts},
@@ -277,7 +322,11 @@ std::string as_page(const std::vector<Upgrade>& all) {
           {{"what", fact.what}, {"before", fact.before}, {"after", fact.after}, {"moved", fact.before != fact.after}});
     for (const ListOf& list : lists_of(one))
       if (!list.items->empty()) lists.push_back({{"title", capitalised(list.title)}, {"items", *list.items}});
-    servers.push_back({{"place", one.place}, {"from", one.from}, {"to", one.to}, {"facts", facts}, {"lists", lists}});
+    servers.push_back({{"place", one.place + (one.machine.empty() ? "" : ", " + one.machine)},
+                       {"from", one.from},
+                       {"to", one.to},
+                       {"facts", facts},
+                       {"lists", lists}});
   }
   page.values["servers"] = std::move(servers);
   return page_html(page);
@@ -292,6 +341,12 @@ Result<Checkout> start_checkout(const Options& options) {
       version_beside(**code, options.to ? VersionChoice{engine, *options.to} : VersionChoice{});
   if (!beside) return tl::unexpected(beside.error());
   return Checkout{std::move(*code), std::move(*beside)};
+}
+
+bool says_the_same(const Upgrade& a, const Upgrade& b) {
+  const auto same_fact = [](const Fact& x, const Fact& y) { return x.before == y.before && x.after == y.after; };
+  return a.place == b.place && a.undecided == b.undecided && a.appeared == b.appeared && a.gone == b.gone &&
+         std::ranges::equal(a.facts, b.facts, same_fact);
 }
 
 Result<std::vector<Upgrade>> compare_all(const Options& options, const CommandLine& line, Io& io) {
@@ -312,9 +367,20 @@ Result<std::vector<Upgrade>> compare_all(const Options& options, const CommandLi
         own.versions.insert_or_assign(std::string(find_engine(server.command).name), options.from);
       Result<PreparedServer> prepared = prepare_server(own, files, text, server);
       if (!prepared) return tl::unexpected(prepared.error());
-      Result<Upgrade> one = compare(options, *checkout, std::move(*prepared), text);
-      if (!one) return tl::unexpected(one.error());
-      out.push_back(std::move(*one));
+      const Result<VersionPair> versions = versions_of(options, *checkout, *prepared);
+      if (!versions) return tl::unexpected(versions.error());
+      bool is_alternative = false;
+      for (const OpenMachine& machine : machines_of(*prepared, *versions)) {
+        Upgrade one = compare(options, *checkout, *prepared, *versions, text, machine);
+        if (is_alternative && says_the_same(out.back(), one)) {
+          out.back().machine += ", or " + one.machine;
+          continue;
+        }
+        one.is_alternative = is_alternative;
+        is_alternative = true;
+        out.push_back(std::move(one));
+      }
+      if (!out.back().is_alternative && out.back().machine.find(", or ") != std::string::npos) out.back().machine = "";
     }
   }
   if (out.empty()) return unusable("no file of the paths starts a server that is known here");

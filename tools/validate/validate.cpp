@@ -56,6 +56,13 @@ Result<ScenarioValidation> validate_scenario(const Scenario& scenario, std::stri
     out.why = fmt::format("needs '{}'", name(Capability::guard));
     return out;
   }
+  const Result<ScenarioDeployment> deployed = deploy(scenario, file, options.version);
+  if (!deployed) return tl::unexpected(deployed.error());
+  if (deployed->deployment && !deployed->deployment->uses_flashinfer) {
+    out.verdict = deployed->verdict;
+    out.why = fmt::format("all-to-all {}: not the one of these kernels", deployed->deployment->backend);
+    return out;
+  }
   ValidationMirror mirror(options, make_device, out);
   ReplayOptions run;
   run.version = options.version;

@@ -85,6 +85,8 @@ struct SglangPart final : EnginePart, CheckedEngine, Started, Knowledge {
   void add_open_limits(const Deployment& deployment, CheckReport& report) const override;
   bool check_constant_geometry(const Deployment& deployment, CheckReport& report) const override;
   bool check_draft_geometry(const Deployment& deployment, CheckReport& report) const override;
+  void add_differences(const Deployment& own, const Deployment& other, CheckReport& report) const override;
+  std::optional<NodeShare> node_share() const override;
 };
 
 // SGLang's own part of a deployment that resolve_deployment made.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/check/check_explain.h"
+#include "model/check/node_findings.h"
 #include "model/engines/trtllm/deployment.h"
 #include "model/engines/trtllm/resolve.h"
 
@@ -11,6 +12,22 @@ namespace a2asim::trtllm {
 namespace {
 
 constexpr std::string_view kTokens = "max_num_tokens";
+
+// That ranks must have alike.
+constexpr std::string_view kOptionsOfAll[] = {"tensor_parallel_size",
+                                              "pipeline_parallel_size",
+                                              "context_parallel_size",
+                                              "moe_tensor_parallel_size",
+                                              "moe_expert_parallel_size",
+                                              "enable_attention_dp",
+                                              kTokens,
+                                              "max_batch_size",
+                                              "moe_config.backend",
+                                              "moe_config.max_num_tokens",
+                                              "cuda_graph_config.batch_sizes",
+                                              "cuda_graph_config.max_batch_size",
+                                              "cuda_graph_config.enable_padding",
+                                              "speculative_config.max_draft_len"};
 
 bool gathers(const TrtllmPart& part) {
   const Lane lane = part.setups.front().lane;
@@ -33,6 +50,24 @@ std::vector<std::string> TrtllmPart::knowledge() const {
         "its first one again, and sets only its own entry of the sizes (#16745)");
   if (low_latency_asks()) lines.push_back("each rank compares its own rows with the limit of DeepEPLowLatency (#6173)");
   return lines;
+}
+
+// The NVLink domain settles the method: of one node, or of all ranks (and then, of 72, on Grace).
+std::vector<OpenMachine> TrtllmPart::open_machines() const {
+  if (domain_is_known || mapping.dp_size < 2) return {};
+  constexpr std::int64_t kNode = 8, kRack = 72;
+  std::vector<OpenMachine> out;
+  for (const std::int64_t gpus : {kNode, std::max(kRack, mapping.moe_ep_size)}) {
+    Inputs inputs = given;
+    inputs.nvlink_domain = gpus;
+    const auto resolved = resolve(inputs);
+    if (resolved && trtllm_part(**resolved).setups == setups && gpus != domain) return {};
+    out.push_back({fmt::format("if {} GPUs share NVLink{} (--nvlink-domain {})", gpus,
+                               gpus == kNode ? "" : ", as in a GB200 rack", gpus),
+                   gpus,
+                   {}});
+  }
+  return out;
 }
 
 Advice TrtllmPart::fix_disagreement(bool) const {
@@ -92,6 +127,35 @@ void TrtllmPart::add_open_limits(const Deployment& deployment, CheckReport& repo
           max_num_tokens, deployment.max_num_tokens)));
 }
 
+// The options of the first rank count for all; variables are each rank's own.
+void TrtllmPart::add_differences(const Deployment& own, const Deployment& other, CheckReport& report) const {
+  const TrtllmPart& its = trtllm_part(other);
+  const RankSetup &a = setups.front(), &b = its.setups.front();
+  const auto said = [](const TrtllmPart& part, std::string_view option) {
+    return part.given.args.text(option).value_or("not given");
+  };
+  for (const std::string_view option : kOptionsOfAll)
+    if (const std::string first = said(*this, option), here = said(its, option); first != here)
+      add_difference(report, Severity::warning, differs(option, first, here),
+                     "the options of the first rank's command count for all ranks; this node's are not read",
+                     give_all(option, first));
+  if (own.topology.ep_size != other.topology.ep_size || max_num_tokens != its.max_num_tokens) return;
+  if (a.lane != b.lane)
+    add_difference(report, Severity::error, differs<std::string_view>("the method", name(a.lane), name(b.lane)),
+                   "each rank chooses by its own environment: ranks wait for each other in other collectives until the "
+                   "hang detector stops them after about 300 s",
+                   "give every node the same variables");
+  else if (a.workspace_bytes != b.workspace_bytes)
+    add_difference(report, Severity::error,
+                   differs("the workspace, in bytes a rank,", a.workspace_bytes, b.workspace_bytes),
+                   "the load is refused: \"Not all rank allocating same size.\"",
+                   fmt::format("give every node the same {}", kWorkspaceMb), FindingKind::rejected);
+  else if (a.low_latency_tokens != b.low_latency_tokens && a.lane == Lane::deepep_low_latency)
+    add_difference(report, Severity::error,
+                   differs("the token limit of DeepEPLowLatency", a.low_latency_tokens, b.low_latency_tokens),
+                   "some ranks send, the others gather: hang", "give every node the same TRTLLM_DEEP_EP_TOKEN_LIMIT");
+}
+
 // Nothing is sent: only what there is to say.
 bool TrtllmPart::check_constant_geometry(const Deployment& deployment, CheckReport& report) const {
   report.capacity_source = setups.front().why;
@@ -100,6 +164,7 @@ bool TrtllmPart::check_constant_geometry(const Deployment& deployment, CheckRepo
 }
 
 std::string TrtllmPart::without_all_to_all() const {
+  if (setups.front().why.empty()) return "no method is chosen";
   return fmt::format("{}: {}", name(setups.front().lane), setups.front().why);
 }
 

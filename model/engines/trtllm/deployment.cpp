@@ -166,6 +166,10 @@ Result<std::unique_ptr<Deployment>> resolve(const Inputs& inputs) {
                                                      inputs.model, inputs.rule, std::move(said.rejections),
                                                      std::move(said.notes), nullptr});
   add_remarks(*out, *part);
+  const auto is_unread = [](const CheckFinding& remark) { return remark.kind == FindingKind::not_read; };
+  for (const CheckFinding& remark : part->remarks)  // these are said of a launch that is refused, too
+    if (is_unread(remark)) out->notes.push_back({remark.message + "; " + remark.fix, true, name(remark.kind)});
+  std::erase_if(part->remarks, is_unread);
   out->part = part;
   return out;
 }

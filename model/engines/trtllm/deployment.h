@@ -67,6 +67,8 @@ struct TrtllmPart final : EnginePart, CheckedEngine {
 
   // --- check.cpp
   std::vector<std::string> knowledge() const override;
+  std::string choice() const override { return setups.front().why; }
+  std::vector<OpenMachine> open_machines() const override;
   Advice fix_disagreement(bool any_replay) const override;
   Advice fix_every_forward() const override;
   Advice fix_waste(std::int64_t max_num_tokens) const override;
@@ -77,6 +79,9 @@ struct TrtllmPart final : EnginePart, CheckedEngine {
   void add_open_limits(const Deployment& deployment, CheckReport& report) const override;
   bool check_constant_geometry(const Deployment& deployment, CheckReport& report) const override;
   bool check_draft_geometry(const Deployment&, CheckReport&) const override { return false; }
+  // Options are the first rank's, so that no graph or list can differ.
+  std::unique_ptr<Decider> decider_beside(const Deployment&, const Deployment&) const override { return nullptr; }
+  void add_differences(const Deployment& own, const Deployment& other, CheckReport& report) const override;
   bool decides_each_step() const override {
     return setups.front().lane != Lane::none && setups.front().lane != Lane::fused;
   }

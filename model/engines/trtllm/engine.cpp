@@ -1,6 +1,9 @@
 #include "model/engines/trtllm/engine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "model/engines/trtllm/deployment.h"
 #include "model/engines/trtllm/resolve.h"
@@ -80,6 +83,33 @@ std::string plan_command(const Version&, const PlannedServer& server) {
                      shares ? "" : " --enable_attention_dp");
 }
 
+// A layout as attention data parallelism over all ranks, which is the only kind with an all-to-all here.
+std::vector<std::string> launch_words(const Parallel& layout, const Version&) {
+  const std::int64_t replicas = layout.attn_dp_size(), world = layout.world_size();
+  const std::int64_t width = layout.speculative_algorithm ? layout.speculative_num_draft_tokens.value_or(2) : 1;
+  std::vector<std::string> words = {layout.model_path.value_or("M-NVFP4")};
+  const auto add = [&](std::string_view option, std::int64_t value) {
+    words.push_back(fmt::format("--{}={}", option, value));
+  };
+  add("tp_size", world);
+  add("ep_size", world);
+  if (replicas > 1) words.emplace_back("--enable_attention_dp");
+  std::int64_t requests = 1;
+  if (layout.max_running_requests)
+    add("max_batch_size", requests = std::max<std::int64_t>(*layout.max_running_requests / replicas, 1));
+  if (layout.chunked_prefill_size)
+    add("max_num_tokens", std::max({*layout.chunked_prefill_size / replicas, requests * width, std::int64_t{1}}));
+  if (layout.disable_cuda_graph.value_or(false)) {
+    words.emplace_back("--cuda_graph_config=null");
+  } else {
+    words.emplace_back("--cuda_graph_config.enable_padding=true");
+    if (!layout.cuda_graph_bs.empty())
+      words.push_back(fmt::format("--cuda_graph_config.batch_sizes=[{}]", fmt::join(layout.cuda_graph_bs, ",")));
+  }
+  if (width > 1) add("speculative_config.max_draft_len", width - 1);
+  return words;
+}
+
 // No NVLink domain, several chunks, the low-latency lane with a small limit.
 constexpr ExploreValue kDomains[] = {{}, {.env = "A2ASIM_NVLINK_DOMAIN=2", .extra = "lane"}};
 constexpr ExploreValue kChunks[] = {{}, {.words = " --moe_config.max_num_tokens=64", .extra = "small_cap"}};
@@ -112,6 +142,7 @@ constexpr Engine kTrtllm{.name = kName,
                          .skip_exchange = "",
                          .log_lines = "lines that from-log does not know yet",
                          .log_numbering = "",
-                         .pull_requests = "https://github.com/NVIDIA/TensorRT-LLM/pull/"};
+                         .pull_requests = "https://github.com/NVIDIA/TensorRT-LLM/pull/",
+                         .launch_words = launch_words};
 
 }  // namespace a2asim

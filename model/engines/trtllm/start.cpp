@@ -59,8 +59,9 @@ constexpr Variable kVariables[] = {
     {"TRTLLM_MOE_POST_QUANT_ALLTOALLV", [](const TrtllmPart&) { return true; }, "quantises before the dispatch"},
 };
 
-void remark(TrtllmPart& part, Severity severity, std::string message, std::string fix = {}) {
-  CheckFinding finding = make_note(FindingKind::note, Phase::start, std::move(message), std::move(fix));
+void remark(TrtllmPart& part, Severity severity, std::string message, std::string fix = {},
+            FindingKind kind = FindingKind::note) {
+  CheckFinding finding = make_note(kind, Phase::start, std::move(message), std::move(fix));
   finding.severity = severity;
   part.remarks.push_back(std::move(finding));
 }
@@ -79,7 +80,7 @@ void add_variables(TrtllmPart& part) {
               ? "without attention DP no method is chosen"
               : fmt::format("{} (backend {}) does not read it", part.generation().name, part.moe_backend);
       remark(part, Severity::warning, fmt::format("{} has no effect: {}", variable.name, why),
-             fmt::format("leave {} out", variable.name));
+             fmt::format("leave {} out", variable.name), FindingKind::not_read);
     }
   }
 }
@@ -104,7 +105,7 @@ void add_forwarding(TrtllmPart& part) {
     remark(part, Severity::warning,
            fmt::format("{} may not reach every rank: the launcher hands on only what it is told to{}", variable.name,
                        without),
-           fmt::format("give mpirun -x {}, or srun --export=ALL", variable.name));
+           fmt::format("give mpirun -x {}, or srun --export=ALL", variable.name), FindingKind::rank_environment);
   }
 }
 
@@ -260,7 +261,8 @@ void refuse_at_start(const TrtllmPart& part, AllToAllSetup& alltoall, Said& said
 }
 
 void add_remarks(const Deployment& deployment, TrtllmPart& part) {
-  remark(part, Severity::note, fmt::format("method {}: {}", name(part.setups.front().lane), part.setups.front().why));
+  if (!part.setups.front().why.empty())
+    remark(part, Severity::note, fmt::format("method {}: {}", name(part.setups.front().lane), part.setups.front().why));
   if (deployment.uses_flashinfer && part.largest_r > 0)
     remark(part, Severity::note,
            fmt::format("workspace {} bytes a rank; the largest R that it takes is {}",

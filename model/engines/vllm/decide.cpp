@@ -12,12 +12,12 @@ bool extends(ForwardMode mode) { return mode == ForwardMode::extend || mode == F
 
 }  // namespace
 
-VllmDecider::VllmDecider(const VllmPart& vllm, const Deployment& deployment)
+VllmDecider::VllmDecider(const VllmPart& vllm, const Deployment& deployment, const VllmPart* beside)
     : vllm_(vllm),
+      beside_(beside),
       deployment_(deployment),
       dp_ranks_(static_cast<std::size_t>(deployment.topology.attn_dp_size)),
       ranks_per_replica_(static_cast<std::size_t>(deployment.topology.attn_tp_size * deployment.topology.attn_cp_size)),
-      candidates_(vllm.graphs, vllm.generation().runner_v2.rounds_up_decode_graphs),
       scheduled_(dp_ranks_),
       scheduled_v2_(dp_ranks_),
       proposals_(dp_ranks_),
@@ -27,11 +27,18 @@ VllmDecider::VllmDecider(const VllmPart& vllm, const Deployment& deployment)
       list_(dp_ranks_),
       previous_list_(dp_ranks_),
       lists_(dp_ranks_ * dp_ranks_ * ranks_per_replica_),
-      decisions_(dp_ranks_ * ranks_per_replica_) {}
+      decisions_(dp_ranks_ * ranks_per_replica_) {
+  for (std::size_t rank = 0; rank < (beside == nullptr ? 1 : dp_ranks_); ++rank) {
+    const VllmPart& part = part_of(rank);
+    const Coordination& rules = part.generation().coordination;
+    candidates_.emplace_back(part.graphs, part.generation().runner_v2.rounds_up_decode_graphs);
+    inputs_.push_back({rules, part.graphs, part.microbatching, part.given.args.enforce_eager});
+    eager_inputs_.push_back({rules, part.graphs, part.microbatching, true});
+  }
+}
 
 // A replica without work runs a dummy decode batch of one request, while any other has work.
-ScheduledRank VllmDecider::scheduled(const RankBatch& batch) const {
-  const std::int64_t width = vllm_.graphs.width;
+ScheduledRank VllmDecider::scheduled(const RankBatch& batch, std::int64_t width) const {
   if (!has_work(batch)) return {true, width, 1, width, false};
   if (!extends(batch.mode)) return {false, batch.count * width, batch.count, width, false};
   const bool mixes = batch.mode == ForwardMode::mixed && batch.count > 1;
@@ -39,8 +46,8 @@ ScheduledRank VllmDecider::scheduled(const RankBatch& batch) const {
 }
 
 void VllmDecider::run_v1(bool eager) {
-  const Agreement agreed = step_v1({vllm_.generation().coordination, vllm_.graphs, vllm_.microbatching, eager},
-                                   scheduled_, proposals_, decided_);
+  const Agreement agreed =
+      step_v1(std::span<const StepInputs>(eager ? eager_inputs_ : inputs_), scheduled_, proposals_, decided_);
   for (std::size_t rank = 0; rank < dp_ranks_; ++rank) list_[rank] = agreed.tokens_of(proposals_[rank]);
 }
 
@@ -51,7 +58,8 @@ void VllmDecider::run_v2(bool eager) {
     scheduled_v2_[rank] = {in.num_reqs, in.num_tokens, uniform ? std::optional(in.max_scheduled_tokens) : std::nullopt,
                            eager};
   }
-  const AgreementV2 agreed = step_v2(vllm_.generation().runner_v2, candidates_, scheduled_v2_, decided_v2_);
+  const AgreementV2 agreed =
+      step_v2(vllm_.generation().runner_v2, std::span<const Candidates>(candidates_), scheduled_v2_, decided_v2_);
   for (std::size_t rank = 0; rank < dp_ranks_; ++rank) {
     decided_[rank] = {decided_v2_[rank].mode, decided_v2_[rank].num_tokens, std::nullopt};
     list_[rank] = agreed.mode == GraphMode::none ? scheduled_[rank].num_tokens : decided_v2_[rank].num_tokens;
@@ -64,7 +72,7 @@ std::span<const RankDecision> VllmDecider::decide(std::span<const RankBatch> bat
   any_work_ = std::ranges::any_of(batches, has_work);
   any_extends_ = std::ranges::any_of(batches, [](const RankBatch& b) { return has_work(b) && extends(b.mode); });
   for (std::size_t rank = 0; rank < dp_ranks_; ++rank) {
-    scheduled_[rank] = scheduled(batches[rank]);
+    scheduled_[rank] = scheduled(batches[rank], part_of(rank).graphs.width);
     counts_[rank] = has_work(batches[rank]) ? scheduled_[rank].num_tokens : 0;
   }
   const bool eager = graph == GraphChoice::eager;
@@ -88,6 +96,7 @@ std::span<std::int64_t> VllmDecider::list_of(std::size_t ep_rank, const RankFaul
 void VllmDecider::decide_rank(std::size_t ep_rank, const RankBatch& batch, const RankFault* fault) {
   const std::size_t own = ep_rank / ranks_per_replica_;
   const DecidedRank& decided = decided_[own];
+  const VllmPart& part = part_of(own);
   RankDecision& out = decisions_[ep_rank];
   out = RankDecision{};
   list_of(ep_rank, fault);
@@ -101,14 +110,14 @@ void VllmDecider::decide_rank(std::size_t ep_rank, const RankBatch& batch, const
     if (out.mode == ForwardMode::idle) real = 0;
   }
   out.replay = decided.mode != GraphMode::none && !decided.raised;
-  if (fault != nullptr && fault->replay) out.replay = *fault->replay && vllm_.graphs.padded(decided.num_tokens) > 0;
+  if (fault != nullptr && fault->replay) out.replay = *fault->replay && part.graphs.padded(decided.num_tokens) > 0;
   const std::int64_t tokens =
-      out.replay && decided.mode == GraphMode::none ? vllm_.graphs.padded(decided.num_tokens) : decided.num_tokens;
-  out.bucket = out.replay ? ceil_div(tokens, vllm_.graphs.width) : 0;
-  out.rows = ceil_div(tokens, vllm_.sp);
+      out.replay && decided.mode == GraphMode::none ? part.graphs.padded(decided.num_tokens) : decided.num_tokens;
+  out.bucket = out.replay ? ceil_div(tokens, part.graphs.width) : 0;
+  out.rows = ceil_div(tokens, part.sp);
   const auto place = static_cast<std::int64_t>(ep_rank % ranks_per_replica_);
   out.real_rows =
-      vllm_.sp > 1 ? std::clamp<std::int64_t>(real - place * out.rows, 0, out.rows) : std::min(real, out.rows);
+      part.sp > 1 ? std::clamp<std::int64_t>(real - place * out.rows, 0, out.rows) : std::min(real, out.rows);
   out.raised = decided.raised;
   size(ep_rank, out);
 }
@@ -116,11 +125,12 @@ void VllmDecider::decide_rank(std::size_t ep_rank, const RankBatch& batch, const
 // What dispatch is told. A graph holds the number that it was captured with.
 void VllmDecider::size(std::size_t ep_rank, RankDecision& out) {
   const std::span<const std::int64_t> list(&lists_[ep_rank * dp_ranks_], dp_ranks_);
+  const VllmPart& part = part_of(ep_rank / ranks_per_replica_);
   out.sizing.branch = SizingBranch::max_of_list;
   out.sizing.dispatched_rows = out.rows;
-  const std::int64_t agreed = ceil_div(std::max<std::int64_t>(*std::ranges::max_element(list), 1), vllm_.sp);
+  const std::int64_t agreed = ceil_div(std::max<std::int64_t>(*std::ranges::max_element(list), 1), part.sp);
   // A graph holds the number that it was captured with. Where buffers have a fixed size, only how many rounds it runs.
-  const std::int64_t round = vllm_.buffer.is_chunked ? vllm_.buffer.tokens : 0;
+  const std::int64_t round = part.buffer.is_chunked ? part.buffer.tokens : 0;
   const bool as_many_rounds = round > 0 && ceil_div(out.rows, round) == ceil_div(agreed, round);
   out.sizing.runtime_max_tokens_per_rank = out.replay && !as_many_rounds ? out.rows : agreed;
   if (deployment_.rule && !out.raised) {
@@ -149,6 +159,12 @@ std::vector<std::int64_t> VllmDecider::gather_sizes(std::size_t) const { return 
 
 std::unique_ptr<Decider> VllmPart::make_decider(const Deployment& deployment) const {
   return std::make_unique<VllmDecider>(*this, deployment);
+}
+
+std::unique_ptr<Decider> VllmPart::decider_beside(const Deployment& own, const Deployment& other) const {
+  const VllmPart& beside = vllm_part(other);
+  if (beside.runs_v2 != runs_v2) return nullptr;
+  return std::make_unique<VllmDecider>(*this, own, &beside);
 }
 
 }  // namespace a2asim::vllm

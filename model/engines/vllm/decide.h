@@ -14,7 +14,8 @@ namespace a2asim::vllm {
 
 class VllmDecider final : public Decider {
  public:
-  VllmDecider(const VllmPart& vllm, const Deployment& deployment);
+  // beside: the command of the second half of the replicas, where nodes have commands of their own.
+  VllmDecider(const VllmPart& vllm, const Deployment& deployment, const VllmPart* beside = nullptr);
 
   std::span<const RankDecision> decide(std::span<const RankBatch> batches, GraphChoice graph,
                                        std::span<const RankFault> faults) override;
@@ -23,7 +24,10 @@ class VllmDecider final : public Decider {
   std::vector<std::int64_t> gather_sizes(std::size_t ep_rank) const override;
 
  private:
-  ScheduledRank scheduled(const RankBatch& batch) const;
+  const VllmPart& part_of(std::size_t dp_rank) const {
+    return beside_ != nullptr && dp_rank >= dp_ranks_ / 2 ? *beside_ : vllm_;
+  }
+  ScheduledRank scheduled(const RankBatch& batch, std::int64_t width) const;
   void run_v1(bool eager);
   void run_v2(bool eager);
   void decide_rank(std::size_t ep_rank, const RankBatch& batch, const RankFault* fault);
@@ -32,9 +36,11 @@ class VllmDecider final : public Decider {
   void size(std::size_t ep_rank, RankDecision& out);
 
   const VllmPart& vllm_;
+  const VllmPart* beside_;
   const Deployment& deployment_;
   std::size_t dp_ranks_, ranks_per_replica_;
-  Candidates candidates_;
+  std::vector<Candidates> candidates_;  // this and the next: one, or one a replica
+  std::vector<StepInputs> inputs_, eager_inputs_;
   std::vector<ScheduledRank> scheduled_;
   std::vector<ScheduledRankV2> scheduled_v2_;
   std::vector<Proposal> proposals_;

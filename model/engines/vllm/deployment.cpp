@@ -17,11 +17,6 @@ std::int64_t chunk_of(const DeploymentInputs& in) {
   return reads ? std::max<std::int64_t>(in.env.get_int("VLLM_MOE_DP_CHUNK_SIZE", kChunk_tokens), 1) : kChunk_tokens;
 }
 
-bool is_chunked(Kernels kernels) {
-  using enum Kernels;
-  return kernels == pplx || kernels == deepep_low_latency || kernels == mori || kernels == nixl_ep;
-}
-
 // The tokens that a rank's buffer is made for.
 Buffer buffer_of(const VllmPart& part) {
   using enum Kernels;
@@ -79,6 +74,11 @@ void add_limits(const VllmPart& part, Deployment& out) {
 }
 
 }  // namespace
+
+bool is_chunked(Kernels kernels) {
+  using enum Kernels;
+  return kernels == pplx || kernels == deepep_low_latency || kernels == mori || kernels == nixl_ep;
+}
 
 std::optional<std::string> dispatch_type_of(const DeploymentInputs& inputs) {
   std::string words = inputs.model_quantization.value_or(inputs.args.quantization.value_or(""));

@@ -60,6 +60,8 @@ struct VllmPart final : EnginePart, CheckedEngine {
 
   // --- check/
   std::vector<std::string> knowledge() const override;
+  std::string choice() const override;
+  std::vector<OpenMachine> open_machines() const override;
   Advice fix_disagreement(bool any_replay) const override;
   Advice fix_every_forward() const override;
   Advice fix_waste(std::int64_t max_num_tokens) const override;
@@ -73,6 +75,8 @@ struct VllmPart final : EnginePart, CheckedEngine {
   bool check_draft_geometry(const Deployment& deployment, CheckReport& report) const override;
   std::string without_all_to_all() const override { return "all-to-all " + parallel.backend; }
   void add_differences(const Deployment& own, const Deployment& other, CheckReport& report) const override;
+  std::optional<NodeShare> node_share() const override;
+  std::unique_ptr<Decider> decider_beside(const Deployment& own, const Deployment& other) const override;
 };
 
 inline const VllmPart& vllm_part(const Deployment& deployment) {
@@ -81,6 +85,9 @@ inline const VllmPart& vllm_part(const Deployment& deployment) {
 
 // Errors: bad_input, e.g. a buffer that does not fit int64.
 Result<std::unique_ptr<Deployment>> resolve_deployment(const DeploymentInputs& inputs);
+
+// In rounds of a fixed number of tokens, in versions that have rounds.
+bool is_chunked(Kernels kernels);
 
 // The type that the experts ask for, by --quantization, the model's config or its name: "nvfp4", "fp8", "mxfp8", or ""
 // for bf16. Nothing: none of them says it.

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "model/base/words.h"
 #include "model/engines/vllm/deployment.h"
 #include "model/engines/vllm/start/engine_args.h"
 
@@ -80,7 +83,13 @@ std::string fix_for_refused(const Version& version, std::span<const std::string>
   return fix_for_options(as_generation(version), argv);
 }
 
+bool accepts(const Generation& generation, std::string_view backend) {
+  return (" " + std::string(generation.parallel.backends) + " ").find(" " + std::string(backend) + " ") !=
+         std::string::npos;
+}
+
 bool dispatches(const Version& version, DispatchType type) {
+  if (!accepts(as_generation(version), "flashinfer_nvlink_one_sided")) return true;  // others carry any type
   const OneSidedTypes types = as_generation(version).capacity.one_sided.types;
   return type == DispatchType::nvfp4 || types == OneSidedTypes::nvfp4_bf16_mxfp8;
 }
@@ -89,15 +98,18 @@ std::string_view alltoall_runner(const Version&) { return ""; }
 
 const FlashInferLimits& flashinfer(const Version& version) { return limits(as_generation(version).flashinfer); }
 
-bool accepts(const Generation& generation, std::string_view backend) {
-  return (" " + std::string(generation.parallel.backends) + " ").find(" " + std::string(backend) + " ") !=
-         std::string::npos;
+std::vector<std::string> plan_backends(const Version& version) {
+  const Generation& generation = as_generation(version);
+  std::vector<std::string> out;
+  for (const std::string_view backend : split_words(generation.parallel.backends))
+    if (const auto gone = split_words(generation.parallel.removed); std::ranges::find(gone, backend) == gone.end())
+      out.emplace_back(backend);
+  return out;
 }
 
 // The all-to-all that a layout means by "flashinfer": the one-sided one where there is one.
-std::string backend_of(const Parallel& layout, const Generation& generation) {
-  const std::string asked = layout.moe_a2a_backend.value_or("flashinfer");
-  if (asked != "flashinfer") return asked;
+std::string backend_of(std::string_view asked, const Generation& generation) {
+  if (!asked.empty() && asked != "flashinfer") return std::string(asked);
   for (const std::string_view backend : {"flashinfer_nvlink_one_sided", "allgather_reducescatter"})
     if (accepts(generation, backend)) return std::string(backend);
   return "naive";
@@ -112,10 +124,17 @@ std::string plan_command(const Version& version, const PlannedServer& server) {
   std::string line =
       fmt::format("vllm serve M{} --tensor-parallel-size {} --data-parallel-size {} --enable-expert-parallel", suffix,
                   server.attn_tp_size, server.ep_size / server.attn_tp_size);
+  const std::string backend = backend_of(server.backend, generation);
   if (generation.parallel.source != BackendSource::variable)
-    line += fmt::format(" --all2all-backend {}", backend_of({}, generation));
-  if (const auto tokens = server.max_num_tokens ? server.max_num_tokens : server.chunked_prefill_size)
-    line += fmt::format(" --max-num-batched-tokens {}", *tokens);
+    line += fmt::format(" --all2all-backend {}", backend);
+  else if (!server.backend.empty())
+    line = fmt::format("VLLM_ALL2ALL_BACKEND={} {}", backend, line);
+  const bool in_rounds =
+      generation.capacity.chunk_is_a_variable && generation.capacity.chunks && is_chunked(kernels_of(backend));
+  if (in_rounds && server.max_num_tokens)
+    line = fmt::format("VLLM_MOE_DP_CHUNK_SIZE={} {}", *server.max_num_tokens, line);
+  const auto tokens = in_rounds || !server.max_num_tokens ? server.chunked_prefill_size : server.max_num_tokens;
+  if (tokens) line += fmt::format(" --max-num-batched-tokens {}", *tokens);
   return line;
 }
 
@@ -131,7 +150,7 @@ std::vector<std::string> launch_words(const Parallel& layout, const Version& ver
   add("--tensor-parallel-size", std::max<std::int64_t>(layout.world_size() / replicas, 1));
   if (replicas > 1) add("--data-parallel-size", replicas);
   words.emplace_back("--enable-expert-parallel");
-  const std::string backend = backend_of(layout, generation);
+  const std::string backend = backend_of(layout.moe_a2a_backend.value_or(""), generation);
   const bool has_flag = generation.parallel.source != BackendSource::variable;
   if (has_flag) words.insert(words.end(), {"--all2all-backend", backend});  // before: what the version takes by default
   std::int64_t requests = 0;
@@ -190,6 +209,7 @@ constexpr Engine kVllm{.name = vllm::kName,
                        .log_numbering = "",
                        .pull_requests = "https://github.com/vllm-project/vllm/pull/",
                        .images = "vllm/vllm-openai",
+                       .plan_backends = vllm::plan_backends,
                        .launch_words = vllm::launch_words};
 
 }  // namespace a2asim

@@ -225,6 +225,32 @@ void check_moe_backend(const VllmPart& part, Deployment& out) {
 
 // --- buffers
 
+// A multi-token-prediction head, which checkpoints in nvfp4 leave in bf16. Before #42976 its dispatch goes through the
+// workspace that the first layer made.
+bool has_bf16_head(const VllmPart& part, const OneSidedLayer& layer) {
+  const EngineArgs& args = part.given.args;
+  const bool is_head = args.num_speculative_tokens > 0 && args.speculative_method.find("mtp") != std::string::npos;
+  const OneSided& rules = part.generation().capacity.one_sided;
+  return is_head && layer.quant_dtype == "nvfp4" && !rules.grows && !refuse_type(rules, std::nullopt);
+}
+
+// The most tokens for which FlashInfer finds room there.
+void limit_to_head(const VllmPart& part, const OneSidedLayer& layer, const OneSidedWorkspace& built, Deployment& out) {
+  const auto ranks = static_cast<int>(part.given.args.parallel.sizes.flat());
+  const std::int64_t cap = part.buffer.tokens;
+  const WorkspaceLayout layout = make_workspace_layout(*out.flashinfer, ranks, cap);
+  const std::int64_t dispatch = dispatch_bytes_per_token(DispatchType::bf16, layer.hidden_size, layer.top_k);
+  std::int64_t fits = 0;
+  for (std::int64_t step = std::int64_t{1} << 40; step > 0; step /= 2)
+    if (fits + step <= cap &&
+        workspace_bytes_per_rank(layout, ranks, fits + step, dispatch, combine_bytes_per_token(layer.hidden_size)) <=
+            built.bytes_per_rank)
+      fits += step;
+  out.max_num_tokens = fits;
+  out.max_num_tokens_source = fmt::format(
+      "the workspace is made for max_num_batched_tokens {} of the nvfp4 layers; the draft head sends bf16", cap);
+}
+
 Result<void> add_one_sided(VllmPart& part, Deployment& out) {
   const DeploymentInputs& in = part.given;
   const Generation& v = part.generation();
@@ -262,7 +288,8 @@ Result<void> add_one_sided(VllmPart& part, Deployment& out) {
       one_sided_workspace(rules, *out.flashinfer, std::span(&layer, 1), s.flat(), s.dp, part.buffer.tokens);
   if (!built) return tl::unexpected(built.error());
   part.buffer.bytes = built->bytes_per_rank;
-  out.capacity = Capacity{part.buffer.tokens, built->dispatch_bytes_per_token, built->combine_bytes_per_token,
+  if (has_bf16_head(part, layer)) limit_to_head(part, layer, *built, out);
+  out.capacity = Capacity{out.max_num_tokens, built->dispatch_bytes_per_token, built->combine_bytes_per_token,
                           built->bytes_per_rank, built->bytes_per_rank};
   return {};
 }

@@ -56,6 +56,26 @@ std::vector<std::string> VllmPart::knowledge() const {
   return chain;
 }
 
+std::string VllmPart::choice() const {
+  const ParallelArgs& args = given.args.parallel;
+  if (kernels == Kernels::none)
+    return args.enable_expert_parallel ? "expert parallelism over one replica needs no all-to-all"
+                                       : "without --enable-expert-parallel experts are sharded, not exchanged";
+  if (!parallel.replaced.empty()) return fmt::format("{} was removed", parallel.replaced);
+  const auto variable = given.env.get("VLLM_ALL2ALL_BACKEND");
+  if (args.all2all_backend && !parallel.ignores_flag && generation().parallel.source != BackendSource::variable)
+    return "by --all2all-backend";
+  const bool reads = generation().parallel.source != BackendSource::flag;
+  return variable && reads && !parallel.ignores_variable ? "by VLLM_ALL2ALL_BACKEND" : "the default of this version";
+}
+
+std::vector<OpenMachine> VllmPart::open_machines() const {
+  if (limits_are_known) return {};
+  return {{"if a GPU has less than 70 GiB, or is an A100 (--gpu-memory 48)", {}, 48},
+          {"if a GPU has 70 GiB and more (--gpu-memory 80)", {}, 80},
+          {"if a GPU has 160 GiB and more (--gpu-memory 180)", {}, 180}};
+}
+
 Advice VllmPart::fix_disagreement(bool) const {
   if (generation().known_failure == KnownFailure::none) return "use one version and one set of flags on all nodes";
   const Generation& cured = first_without(generation().known_failure);

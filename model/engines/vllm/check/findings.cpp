@@ -51,6 +51,17 @@ void check_rounds(const VllmPart& part, CheckReport& report) {
   report.findings.push_back(std::move(finding));
 }
 
+// The most tokens whose buffer DeepEP accepts.
+std::int64_t most_low_latency_tokens(std::int64_t hidden_size, std::int64_t num_experts, std::int64_t above) {
+  std::int64_t good = 0, bad = above;
+  while (bad - good > 1) {
+    const std::int64_t tokens = good + (bad - good) / 2;
+    const auto bytes = deepep_rdma_bytes(tokens, hidden_size, num_experts);
+    (bytes && deepep_accepts(*bytes) ? good : bad) = tokens;
+  }
+  return good;
+}
+
 void check_bytes(const VllmPart& part, const Deployment& deployment, CheckReport& report) {
   const Buffer& buffer = part.buffer;
   if (part.kernels != Kernels::deepep_low_latency || buffer.fits || !deployment.model) return;
@@ -60,9 +71,11 @@ void check_bytes(const VllmPart& part, const Deployment& deployment, CheckReport
       FindingKind::over_capacity, Phase::start,
       fmt::format("DeepEP's low-latency buffer of {} tokens and {} experts takes {} bytes; it refuses 32 GiB and more",
                   buffer.tokens, deployment.num_experts, buffer.bytes.value_or(0)),
-      part.generation().capacity.chunks
-          ? fmt::format("lower {} (now {})", buffer.source, buffer.tokens)
-          : fmt::format("lower --max-num-batched-tokens (now {})", part.limits.max_num_batched_tokens));
+      fmt::format("lower {} to {} or less (now {})",
+                  part.generation().capacity.chunks ? buffer.source : "--max-num-batched-tokens",
+                  most_low_latency_tokens(deepep_hidden_size(deployment.model->hidden_size).value_or(0),
+                                          deployment.num_experts, buffer.tokens),
+                  buffer.tokens));
   finding.severity = known ? Severity::error : Severity::note;
   finding.needed_tokens_per_rank = buffer.tokens;
   finding.consequence =
@@ -93,7 +106,15 @@ std::string capacity_source(const VllmPart& part) {
 
 }  // namespace
 
-void VllmPart::add_start_findings(const Deployment&, CheckReport&) const {}
+// More of --max-num-batched-tokens makes the workspace and the step larger alike.
+void VllmPart::add_start_findings(const Deployment& deployment, CheckReport& report) const {
+  if (deployment.max_num_tokens >= buffer.tokens) return;
+  for (CheckFinding& finding : report.findings)
+    if (finding.kind == FindingKind::over_capacity)
+      finding.advise(
+          "use vLLM with #42976 (2026-05-19) or newer, whose workspace grows to the largest layer; or leave out "
+          "--speculative-config; or use another --all2all-backend");
+}
 
 void VllmPart::add_open_limits(const Deployment&, CheckReport& report) const {
   report.findings.push_back(make_note(FindingKind::note, Phase::start,

@@ -17,11 +17,13 @@ const Generation& first_with(bool (*has)(const Generation&)) { return *std::rang
 
 bool reads_flag_only(const Generation& v) { return v.parallel.source == BackendSource::flag; }
 
+constexpr std::string_view kNotRead = "not_read";  // the finding
+
 void note_backend(const VllmPart& part, std::vector<Note>& notes) {
   const ParallelConfig& p = part.parallel;
   const ParallelArgs& args = part.given.args.parallel;
   const auto variable = part.given.env.get("VLLM_ALL2ALL_BACKEND");
-  const auto warn = [&](std::string message) { notes.push_back({std::move(message), true}); };
+  const auto warn = [&](std::string message) { notes.push_back({std::move(message), true, kNotRead}); };
   if (variable && reads_flag_only(part.generation()))
     warn(fmt::format("VLLM_ALL2ALL_BACKEND={} is not read since {}: this runs {}{}", *variable,
                      since(first_with(reads_flag_only)), p.backend,
@@ -31,7 +33,8 @@ void note_backend(const VllmPart& part, std::vector<Note>& notes) {
   if (p.ignores_flag)
     warn(fmt::format("--all2all-backend {} is given, but VLLM_ALL2ALL_BACKEND={} wins in this version",
                      *args.all2all_backend, *variable));
-  if (!p.replaced.empty()) warn(fmt::format("{} has been removed: this runs {}", p.replaced, p.backend));
+  if (!p.replaced.empty())
+    notes.push_back({fmt::format("{} has been removed: this runs {}", p.replaced, p.backend), true});
   if (part.kernels == Kernels::none && args.all2all_backend)
     warn(fmt::format("--all2all-backend {} plays no role: {}", p.backend,
                      args.enable_expert_parallel
@@ -47,7 +50,7 @@ void note_variables(const VllmPart& part, std::vector<Note>& notes) {
     if (!part.generation().capacity.chunks)
       notes.push_back({fmt::format("{}={} is not read since {}: the buffers hold max_num_batched_tokens", name, *value,
                                    since(first_with([](const Generation& v) { return !v.capacity.chunks; }))),
-                       true});
+                       true, kNotRead});
     else if (part.kernels != Kernels::none && part.buffer.source != kChunk)
       notes.push_back(
           {fmt::format("{}={} plays no role for {}, which has no rounds", name, *value, part.parallel.backend)});

@@ -88,38 +88,45 @@ bool asserts_padding(const Coordination& rules, const Agreement& agreed, const P
   return rules.padding == Padding::unless_setting_none && rank.allows_padding != agreed.all_allow_padding;
 }
 
-Agreement step_v1(const StepInputs& in, std::span<const ScheduledRank> ranks, std::span<Proposal> proposals,
+Agreement step_v1(std::span<const StepInputs> each, std::span<const ScheduledRank> ranks, std::span<Proposal> proposals,
                   std::span<DecidedRank> decided) {
-  const bool allows =
-      in.rules.padding == Padding::unless_eager ? !in.enforce_eager : in.graphs.setting->decode != GraphMode::none;
+  const auto of = [&](std::size_t rank) -> const StepInputs& { return each[each.size() == 1 ? 0 : rank]; };
+  const Coordination& rules = each.front().rules;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const StepInputs& in = of(i);
     decided[i].raised.reset();
     const Result<Dispatched> first = dispatch_first(in, ranks[i]);
     if (!first) decided[i].raised = first.error();
     const Dispatched own = first ? *first : Dispatched{GraphMode::none, ranks[i].num_tokens};
-    const std::int64_t unpadded = in.rules.counts_padding_as_tokens ? own.num_tokens : ranks[i].num_tokens;
+    const std::int64_t unpadded = rules.counts_padding_as_tokens ? own.num_tokens : ranks[i].num_tokens;
+    const bool allows =
+        rules.padding == Padding::unless_eager ? !in.enforce_eager : in.graphs.setting->decode != GraphMode::none;
     proposals[i] = {unpadded, own.num_tokens,
                     in.microbatching.wants(unpadded, is_uniform_decode(ranks[i], in.graphs.width)), own.mode, allows};
   }
-  const Agreement agreed = agree(in.rules, proposals, in.microbatching.count);
+  const Agreement agreed = agree(rules, proposals, each.front().microbatching.count);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (!decided[i].raised && asserts_padding(rules, agreed, proposals[i]))
+      decided[i].raised = Error{ErrorKind::assertion_error, "should_attempt_dp_padding == should_dp_pad"};
     if (decided[i].raised) continue;
     const std::int64_t tokens = agreed.tokens_of(proposals[i]);
-    decided[i] =
-        in.rules.dispatches_again ? dispatch_again(in, ranks[i], tokens, agreed.mode) : look_up(in, ranks[i], tokens);
+    decided[i] = rules.dispatches_again ? dispatch_again(of(i), ranks[i], tokens, agreed.mode)
+                                        : look_up(of(i), ranks[i], tokens);
   }
   return agreed;
 }
 
-AgreementV2 step_v2(const RunnerV2& rules, const Candidates& candidates, std::span<const ScheduledRankV2> ranks,
+AgreementV2 step_v2(const RunnerV2& rules, std::span<const Candidates> each, std::span<const ScheduledRankV2> ranks,
                     std::span<Candidate> decided) {
+  const auto of = [&](std::size_t rank) -> const Candidates& { return each[each.size() == 1 ? 0 : rank]; };
   AgreementV2 out{false, GraphMode::full};
   std::int64_t most = 0;
   std::optional<std::int64_t> uniform = ranks.front().uniform_token_count;
-  for (const ScheduledRankV2& rank : ranks) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const ScheduledRankV2& rank = ranks[i];
     const GraphMode mode = rank.needs_eager
                                ? GraphMode::none
-                               : candidates.dispatch(rank.num_reqs, rank.num_tokens, rank.uniform_token_count).mode;
+                               : of(i).dispatch(rank.num_reqs, rank.num_tokens, rank.uniform_token_count).mode;
     out.runs |= rank.num_tokens > 0;
     out.mode = std::min(out.mode, mode);
     most = std::max(most, rank.num_tokens);
@@ -127,7 +134,7 @@ AgreementV2 step_v2(const RunnerV2& rules, const Candidates& candidates, std::sp
   }
   for (std::size_t i = 0; i < ranks.size(); ++i)
     decided[i] = out.runs && out.mode != GraphMode::none
-                     ? candidates.dispatch(ranks[i].num_reqs, most, uniform)
+                     ? of(i).dispatch(ranks[i].num_reqs, most, uniform)
                      : Candidate{GraphMode::none, ranks[i].num_tokens, ranks[i].num_reqs, std::nullopt};
   return out;
 }

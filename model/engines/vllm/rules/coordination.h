@@ -90,9 +90,14 @@ struct StepInputs {
   const Microbatching& microbatching;
   bool enforce_eager = false;
 };
-// proposals and decided: one a rank, as `ranks`. The list of a rank is agreed.tokens_of(proposal of each rank).
-Agreement step_v1(const StepInputs& in, std::span<const ScheduledRank> ranks, std::span<Proposal> proposals,
+// `each`: one for all ranks, or one a rank, where nodes have other settings. proposals and decided: one a rank, as
+// `ranks`. The list of a rank is agreed.tokens_of(proposal of each rank).
+Agreement step_v1(std::span<const StepInputs> each, std::span<const ScheduledRank> ranks, std::span<Proposal> proposals,
                   std::span<DecidedRank> decided);
+inline Agreement step_v1(const StepInputs& in, std::span<const ScheduledRank> ranks, std::span<Proposal> proposals,
+                         std::span<DecidedRank> decided) {
+  return step_v1(std::span(&in, 1), ranks, proposals, decided);
+}
 
 // --- a step of runner V2
 
@@ -112,8 +117,13 @@ struct AgreementV2 {
   bool runs = false;                 // false: nobody has anything to do
   GraphMode mode = GraphMode::none;  // none: L holds the counts as they are
 };
-// decided: one a rank; with a mode agreed its num_tokens is the entry of every rank in that rank's list.
-AgreementV2 step_v2(const RunnerV2& rules, const Candidates& candidates, std::span<const ScheduledRankV2> ranks,
+// `each`: one for all ranks, or one a rank. decided: one a rank; with a mode agreed its num_tokens is the entry of
+// every rank in that rank's list.
+AgreementV2 step_v2(const RunnerV2& rules, std::span<const Candidates> each, std::span<const ScheduledRankV2> ranks,
                     std::span<Candidate> decided);
+inline AgreementV2 step_v2(const RunnerV2& rules, const Candidates& candidates, std::span<const ScheduledRankV2> ranks,
+                           std::span<Candidate> decided) {
+  return step_v2(rules, std::span(&candidates, 1), ranks, decided);
+}
 
 }  // namespace a2asim::vllm
