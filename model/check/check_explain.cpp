@@ -9,6 +9,7 @@
 #include "model/check/capacity_fix.h"
 #include "model/check/checked_engine.h"
 #include "model/check/finding_info.h"
+#include "model/step/external_engine.h"
 
 namespace a2asim {
 namespace {
@@ -187,9 +188,11 @@ CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBa
                                                                       : Situation::eager);
   finding.chain = checked_engine(deployment).knowledge();
   add_rank_lines(batch, finding.chain);
-  finding.advise(deployment.rule
-                     ? "make the rule depend only on what every rank knows alike (see the differing views above)"
-                     : checked_engine(deployment).fix_disagreement(any_replay(batch)));
+  // Code outside that answers the predicates sees the flags of the launch as a version does.
+  if (deployment.rule && !answers(engine_of(deployment.rule), QuestionKind::gather))
+    finding.advise("make the rule depend only on what every rank knows alike (see the differing views above)");
+  else
+    finding.advise(checked_engine(deployment).fix_disagreement(any_replay(batch)));
   finding.witness = to_witness(batch);
   return finding;
 }

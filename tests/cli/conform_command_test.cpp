@@ -234,6 +234,7 @@ TEST_CASE("check says which kinds the code answers, and finds the defect of the 
     const Outcome outcome = run_with({"check", "--verbose", "--sglang", "pr29461", "--sglang-source", folder}, kLaunch);
     INFO(outcome.out << outcome.err);
     CHECK(outcome.exit_code == (is_fixed ? 0 : 1));
+    CHECK(contains(flat(outcome.out), "fix remove --enable-dp-lm-head") != is_fixed);
     CHECK(contains(flat(outcome.out), "answers startup, gather, sync, padding, capture, bucket, sizing, cap"));
   }
 }
