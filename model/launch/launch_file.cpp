@@ -43,7 +43,8 @@ bool starts_no_server(const Error& error) {
          error.message.ends_with("whose rules are not known here");
 }
 
-Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given) {
+Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given,
+                                                         const ReadShellFile& read_file) {
   if (auto error = check_launch_text(text)) return tl::unexpected<Error>(std::move(*error));
   if (const auto found = pieces_of_markdown(text)) return find_in_pieces(*found, text, given, true);
   // Before Dockerfiles: Python's `from` looks like their FROM.
@@ -51,7 +52,7 @@ Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text
   if (const auto found = pieces_of_python_servers(text)) return find_in_pieces(*found, text, given, false);
   if (const auto found = pieces_of_dockerfile(text, given)) return find_in_pieces(*found, text, given, false);
   if (const auto found = pieces_of_yaml(text, given)) return find_in_pieces(*found, text, given, false);
-  return find_servers(text, given);
+  return find_servers(text, given, read_file);
 }
 
 Result<LaunchCommand> parse_launch_text(const std::string& text) {

@@ -7,15 +7,25 @@
 // another engine's launch) is named as such; YAML that is broken is refused with its line.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/launch/launch_command.h"
 
 namespace a2asim {
 
+// The text of a file beside a script, by the path that the script gives to `source`; nothing where it is not known.
+using ReadShellFile = std::function<std::optional<std::string>(std::string_view)>;
+
+Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const Environment& given,
+                                                 const ReadShellFile& read_file);
+
 // given: the surrounding environment, which fills variables of scripts and $(NAME) of containers.
-Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given = {});
+Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given = {},
+                                                         const ReadShellFile& read_file = {});
 
 // A file that the command takes options from: words [at, at + words) of argv.
 struct ConfigUse {

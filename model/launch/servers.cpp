@@ -92,15 +92,14 @@ void add_prefix(std::span<const ShellValue> words, ShellVariables& variables) {
     if (word.starts_with("--env=")) word.remove_prefix(6);
     const std::string name(assigned_name(word));
     if (name.empty()) continue;
-    variables.set(name, {std::string(word.substr(name.size() + 1)), value.is_open});
-    variables.exported.insert(name);
+    variables.set_exported(name, {std::string(word.substr(name.size() + 1)), value.is_open});
   }
 }
 
 // One run through the text.
 class Run {
  public:
-  explicit Run(ShellChoices& choices) : choices_(choices) {}
+  Run(ShellChoices& choices, const ReadShellFile& read_file) : choices_(choices), read_file_(read_file) {}
 
   Result<void> text(std::string_view text, ShellVariables variables) {
     const Result<ShellScript> script = parse_shell(text);
@@ -109,19 +108,22 @@ class Run {
     LostWords lost;
     bool directly_behind = false;
     std::optional<Error> error;  // of a nested text
-    const auto done = run_shell(*script, variables, choices_, [&](const ShellStart& start) {
-      if (error || servers_.size() > kMostServers) return false;
-      const std::size_t before = servers_.size();
-      if (auto ok = command(start); !ok) error = ok.error();
-      if (servers_.size() > before) {
-        directly_behind = true;
-      } else if (directly_behind && start.words.front().text.starts_with("--")) {
-        lost.add(start.words, start.line);
-      } else {
-        directly_behind = false;
-      }
-      return servers_.size() > before;
-    });
+    const auto done = run_shell(
+        *script, variables, choices_,
+        [&](const ShellStart& start) {
+          if (error || servers_.size() > kMostServers) return false;
+          const std::size_t before = servers_.size();
+          if (auto ok = command(start); !ok) error = ok.error();
+          if (servers_.size() > before) {
+            directly_behind = true;
+          } else if (directly_behind && start.words.front().text.starts_with("--")) {
+            lost.add(start.words, start.line);
+          } else {
+            directly_behind = false;
+          }
+          return servers_.size() > before;
+        },
+        [&](std::string_view path) { return file_of(path); });
     if (!done) return done;
     if (error) return tl::unexpected<Error>(std::move(*error));
     if (auto note = lost.note(text); note && !servers_.empty())
@@ -140,7 +142,8 @@ class Run {
     const std::span<const ShellValue> words = start.words;
     const std::string_view verb = basename_of(words.front().text);
     if (depth_ == 0) line_ = start.line;
-    if (verb == "source" || verb == ".") {
+    const bool sets = verb == "source" || verb == "." || verb == "eval" || is_declaration(verb);
+    if (sets) {
       notes_.push_back({fmt::format("line {}: {} is not read: what it sets is not known", start.line,
                                     words.size() > 1 ? words[1].text : "the file"),
                         true});
@@ -153,6 +156,8 @@ class Run {
     ShellVariables variables = start.variables;
     const std::size_t outer_images = images_.size();
     add_images(before);
+    if (!found && words.front().is_open && words.front().is_many)
+      notes_.push_back({fmt::format("line {}: what {} runs is not known", start.line, words.front().text), true});
     auto done = start_or_enter(start, found, before, variables);
     images_.resize(outer_images);
     return done;
@@ -212,13 +217,21 @@ class Run {
 
   Result<void> inner(std::string_view text, ShellVariables variables, std::span<const ShellValue> arguments) {
     if (depth_ == kMostNested || --nested_left_ < 0) return {};
-    std::erase_if(variables.values, [&](const auto& entry) { return !variables.exported.contains(entry.first); });
-    variables.arrays.clear();
+    // What is known not to be set stays so.
+    std::erase_if(variables.named, [](const auto& entry) {
+      return !entry.second.is_exported && (entry.second.first() != nullptr || entry.second.is_array);
+    });
     variables.arguments.emplace(arguments.begin(), arguments.end());
     ++depth_;
     auto done = this->text(text, std::move(variables));
     --depth_;
     return done;
+  }
+
+  // A file that a line above has written, or one beside the text.
+  std::optional<std::string> file_of(std::string_view path) const {
+    if (const auto file = files_.find(basename_of(path)); file != files_.end()) return file->second;
+    return depth_ == 0 && read_file_ ? read_file_(path) : std::nullopt;
   }
 
   // `cat > run.sh <<EOF` writes a script that a later line may start.
@@ -234,13 +247,15 @@ class Run {
     server.images = images_;
     LaunchCommand& command = server.command;
     command.front_end = found.front_end;
-    for (const auto& [name, value] : variables.values) {
-      if (variables.exported.contains(name)) {
-        command.env.set(name, value.text);
-        if (is_variable_of(found.front_end->engine, name) && value.text.find_first_of("$`") != std::string::npos)
+    for (const auto& [name, variable] : variables.named) {
+      const ShellValue* const value = variable.is_array || variable.is_keyed ? nullptr : variable.first();
+      if (value == nullptr) continue;
+      if (variable.is_exported) {
+        command.env.set(name, value->text);
+        if (is_variable_of(found.front_end->engine, name) && value->text.find_first_of("$`") != std::string::npos)
           command.notes.push_back(
               {fmt::format("{}={} is not set in the command: what the engine takes without it counts", name,
-                           value.text),
+                           value->text),
                true});
       } else if (is_variable_of(found.front_end->engine, name)) {
         command.notes.push_back({fmt::format("{} is set without export: the server does not see it", name)});
@@ -273,6 +288,7 @@ class Run {
   }
 
   ShellChoices& choices_;
+  const ReadShellFile& read_file_;
   std::vector<LaunchedServer> servers_;
   std::vector<Note> notes_;
   std::map<std::string, std::string, std::less<>> files_;
@@ -335,13 +351,11 @@ Result<std::vector<LaunchedServer>> require_servers(std::vector<LaunchedServer> 
 
 }  // namespace
 
-Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const Environment& given) {
+Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const Environment& given,
+                                                 const ReadShellFile& read_file) {
   if (auto error = check_launch_text(text)) return tl::unexpected<Error>(std::move(*error));
   ShellVariables variables;
-  for (const auto& [name, value] : given.values()) {
-    variables.set(name, {value});
-    variables.exported.insert(name);
-  }
+  for (const auto& [name, value] : given.values()) variables.set_exported(name, {value});
   ShellChoices choices;
   Ways ways;
   int left = kMostWays;
@@ -352,7 +366,7 @@ Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const En
           fmt::format("the text has more than {} ways through that only the outside decides, such as {}: set the "
                       "variables with --env, or give the command that it starts",
                       kMostWays, fmt::join(choices.labels(), ", ")));
-    Run run(choices);
+    Run run(choices, read_file);
     if (auto done = run.text(text, variables); !done) return tl::unexpected(done.error());
     ways.add(std::move(run).servers(), choices.labels());
     if (ways.size() > kMostServers)
@@ -360,6 +374,10 @@ Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const En
                   fmt::format("the text starts more than {} servers: give them apart", kMostServers));
   } while (choices.next());
   return require_servers(std::move(ways).take(), text);
+}
+
+Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const Environment& given) {
+  return find_servers(text, given, {});
 }
 
 LaunchCommand first_of(std::vector<LaunchedServer> servers) {
@@ -388,7 +406,7 @@ Result<LaunchCommand> parse_launch_words(std::span<const std::string> words) {
   }
   if (auto error = check_launch_text(joined)) return tl::unexpected<Error>(std::move(*error));
   ShellChoices choices;
-  Run run(choices);
+  Run run(choices, {});
   if (!filled.empty())
     if (auto done = run.command(ShellStart{filled, variables, 1, std::nullopt, {}}); !done)
       return tl::unexpected(done.error());

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 
 #include "model/launch/shell_expand.h"
@@ -25,20 +25,30 @@ constexpr Binary kBinary[] = {{"**", 11}, {"<<", 8}, {">>", 8}, {"<=", 7}, {">="
                               {"<", 7},   {">", 7},  {"&", 5},  {"^", 4},  {"|", 3}};
 constexpr int kMostNested = 200;
 
+constexpr std::string_view kAssigning[] = {"<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "^=", "|=", "="};
+
 class Evaluator {
  public:
-  Evaluator(std::string_view text, const std::function<Number(std::string_view)>& value_of)
-      : text_(text), value_of_(value_of) {}
+  Evaluator(std::string_view text, const ArithmeticVariables& variables, int depth)
+      : text_(text), variables_(variables), depth_(depth) {}
 
   ArithmeticResult run() {
-    const Number value = ternary();
+    skip();
+    if (at_ == text_.size()) return {0, std::nullopt};
+    const Number value = comma();
     skip();
     if (!error_ && at_ < text_.size()) error_ = "is no arithmetic";
-    if (error_) return {std::nullopt, fmt::format("$(({})) {}", text_, *error_)};
+    if (error_) return {std::nullopt, fmt::format("$(({})) {}", shown(), *error_)};
     return {value, std::nullopt};
   }
 
  private:
+  // The expression in a message: its open parts are one byte that nobody can print.
+  std::string shown() const {
+    std::string out;
+    for (const char c : text_.substr(0, 80)) c == '\1' ? out += "$.." : out += c;
+    return out;
+  }
   void skip() {
     while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) ++at_;
   }
@@ -48,6 +58,7 @@ class Evaluator {
     at_ += word.size();
     return true;
   }
+  std::string_view rest() { return skip(), text_.substr(at_); }
 
   // One more level of recursion; false, and an error, where there are too many.
   bool enter() {
@@ -55,8 +66,73 @@ class Evaluator {
     return !error_;
   }
 
-  Number ternary() {
-    const Number value = enter() ? choice() : std::nullopt;
+  Number leave(Number value) { return --depth_, value; }
+
+  // NAME or NAME[index]
+  std::optional<ShellPlace> read_place() {
+    const std::string_view from = rest();
+    std::size_t end = 0;
+    while (end < from.size() && is_shell_name_char(from[end])) ++end;
+    if (end == 0 || !is_shell_name_start(from.front())) return std::nullopt;
+    ShellPlace place{from.substr(0, end), {}};
+    if (from.substr(end).starts_with('[')) {
+      const std::size_t close = end_of_index(from, end);
+      if (close == std::string_view::npos) return std::nullopt;
+      place.index = from.substr(end + 1, close - end - 1);
+      end = close + 1;
+    }
+    at_ += end;
+    return place;
+  }
+
+  Number get(const ShellPlace& place) {
+    if (skipped_ > 0) return 0;
+    const auto text = variables_.get(place);
+    if (!text) return std::nullopt;
+    const ArithmeticResult inner = Evaluator(*text, variables_, depth_ + 10).run();
+    if (inner.error && !error_) error_ = fmt::format("holds {}, which {}", place.name, "is no number");
+    return inner.value;
+  }
+  Number set(const ShellPlace& place, Number value) {
+    if (skipped_ == 0 && !error_) variables_.set(place, unsure_ > 0 ? std::nullopt : value);
+    return value;
+  }
+
+  // Evaluates a part that counts where `condition` is not zero, and makes its assignments only then.
+  template <class Part>
+  Number evaluate_if(Number condition, bool wanted, Part part) {
+    int& mode = condition ? skipped_ : unsure_;
+    const int more = !condition || (*condition != 0) != wanted ? 1 : 0;
+    mode += more;
+    const Number value = part();
+    mode -= more;
+    return value;
+  }
+
+  Number comma() {
+    Number value = assignment();
+    while (!error_ && take(",")) value = assignment();
+    return value;
+  }
+
+  Number assignment() {
+    Number value;
+    if (enter()) {
+      const std::size_t before = at_;
+      const auto place = read_place();
+      const std::string_view behind = rest();
+      const auto* const op = std::ranges::find_if(kAssigning, [&](std::string_view one) {
+        return behind.starts_with(one) && !(one == "=" && behind.starts_with("=="));
+      });
+      if (place && op != std::end(kAssigning)) {
+        at_ += op->size();
+        const Number right = assignment();
+        value = set(*place, *op == "=" ? right : apply(op->substr(0, op->size() - 1), get(*place), right));
+      } else {
+        at_ = before;
+        value = choice();
+      }
+    }
     --depth_;
     return value;
   }
@@ -64,9 +140,9 @@ class Evaluator {
   Number choice() {
     const Number condition = binary(0);
     if (error_ || !take("?")) return condition;
-    const Number yes = ternary();
-    if (!take(":")) error_ = "is no arithmetic";
-    const Number no = ternary();
+    const Number yes = evaluate_if(condition, true, [&] { return comma(); });
+    if (!take(":") && !error_) error_ = "is no arithmetic";
+    const Number no = evaluate_if(condition, false, [&] { return enter() ? leave(choice()) : leave(std::nullopt); });
     if (!condition) return std::nullopt;
     return *condition != 0 ? yes : no;
   }
@@ -84,11 +160,12 @@ class Evaluator {
       const Binary* found = nullptr;
       for (const Binary& one : kBinary)
         if (found == nullptr && text_.substr(at_).starts_with(one.text)) found = &one;
-      if (found == nullptr || found->level < level || text_.substr(at_ + found->text.size()).starts_with("=")) break;
+      if (found == nullptr || found->level < level) break;
       at_ += found->text.size();
       // ** binds to the right, all others to the left.
-      const Number right = binary(found->level + (found->text == "**" ? 0 : 1));
-      left = apply(found->text, left, right);
+      const auto right = [&] { return binary(found->level + (found->text == "**" ? 0 : 1)); };
+      const bool is_and = found->text == "&&";
+      left = apply(found->text, left, is_and || found->text == "||" ? evaluate_if(left, is_and, right) : right());
     }
     return left;
   }
@@ -99,7 +176,9 @@ class Evaluator {
       --depth_;
       return value;
     }
-    if (take("!")) {
+    if (rest().starts_with("++") || rest().starts_with("--")) {
+      value = before_or_minus();
+    } else if (take("!")) {
       value = unary();
       if (value) value = *value == 0 ? 1 : 0;
     } else if (take("~")) {
@@ -111,8 +190,8 @@ class Evaluator {
     } else if (take("+")) {
       value = unary();
     } else if (take("(")) {
-      value = ternary();
-      if (!take(")")) error_ = "is no arithmetic";
+      value = comma();
+      if (!take(")") && !error_) error_ = "is no arithmetic";
     } else {
       value = primary();
     }
@@ -120,14 +199,27 @@ class Evaluator {
     return value;
   }
 
+  // ++i; or two signs in front of a number.
+  Number before_or_minus() {
+    const bool plus = take("++");
+    if (!plus) at_ += 2;
+    if (const auto place = read_place()) return set(*place, apply(plus ? "+" : "-", get(*place), 1));
+    return unary();  // two signs cancel each other
+  }
+
   Number primary() {
-    skip();
+    if (take("\1")) return std::nullopt;
+    if (const auto place = read_place()) {
+      const Number value = get(*place);
+      if (rest().starts_with("++") || rest().starts_with("--"))
+        set(*place, apply(rest().substr(0, 1), value, 1)), at_ += 2;
+      return value;
+    }
     std::size_t end = at_;
     while (end < text_.size() && is_shell_name_char(text_[end])) ++end;
     const std::string_view word = text_.substr(at_, end - at_);
     if (word.empty()) return error_ = "is no arithmetic", std::nullopt;
     at_ = end;
-    if (is_shell_name_start(word.front())) return value_of_(word);
     if (word.size() <= 2 && text_.substr(at_).starts_with('#')) return based(word);
     const bool hex = word.starts_with("0x") || word.starts_with("0X");
     const bool octal = !hex && word.size() > 1 && word.front() == '0';
@@ -160,6 +252,7 @@ class Evaluator {
     if (op == "&&" && left && *left == 0) return 0;
     if (op == "||" && left && *left != 0) return 1;
     if (!left || !right) return std::nullopt;
+    if (skipped_ > 0) return 0;
     const std::int64_t a = *left, b = *right;
     if ((op == "/" || op == "%") && b == 0) return error_ = "divides by zero", std::nullopt;
     if (op == "/") return b == -1 ? wrap(0 - bits(a)) : a / b;
@@ -195,17 +288,17 @@ class Evaluator {
   }
 
   std::string_view text_;
-  const std::function<Number(std::string_view)>& value_of_;
+  const ArithmeticVariables& variables_;
   std::size_t at_ = 0;
-  int depth_ = 0;
+  int depth_;
+  int skipped_ = 0, unsure_ = 0;  // inside a part that does not count; or nobody knows whether it does
   std::optional<std::string> error_;
 };
 
 }  // namespace
 
-ArithmeticResult evaluate_arithmetic(std::string_view expression,
-                                     const std::function<std::optional<std::int64_t>(std::string_view)>& value_of) {
-  return Evaluator(expression, value_of).run();
+ArithmeticResult evaluate_arithmetic(std::string_view expression, const ArithmeticVariables& variables) {
+  return Evaluator(expression, variables, 0).run();
 }
 
 }  // namespace a2asim

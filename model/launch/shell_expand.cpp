@@ -6,196 +6,80 @@
 #include <charconv>
 #include <utility>
 
+#include "model/launch/shell_output.h"
 #include "model/launch/shell_syntax.h"
 
 namespace a2asim {
 namespace {
 
 constexpr std::size_t kMostExpandedBytes = 1 << 20;  // A=$A$A again and again would fill the memory
-constexpr std::size_t kMostMatchedBytes = 4096;      // of a text that a pattern is cut from: its cost is a square
-constexpr int kMostNested = 60;
 constexpr std::size_t npos = std::string_view::npos;
-
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
-bool is_digits(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == npos; }
-
-std::optional<std::int64_t> to_number(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == npos) return 0;  // an empty variable counts as 0 in arithmetic
-  text = text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-  std::int64_t number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return failed == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
-// Of [a-z], [!x]: whether c is in it, and how long it is; 0 when it is none.
-struct Bracket {
-  std::size_t length = 0;
-  bool holds = false;
-};
-Bracket match_bracket(std::string_view pattern, char c) {
-  const std::size_t close = pattern.find(']', 2);
-  if (pattern.front() != '[' || close == npos) return {};
-  std::string_view set = pattern.substr(1, close - 1);
-  const bool negated = set.front() == '!' || set.front() == '^';
-  if (negated) set.remove_prefix(1);
-  bool holds = false;
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    const bool is_range = i + 2 < set.size() && set[i + 1] == '-';
-    holds |= is_range ? set[i] <= c && c <= set[i + 2] : set[i] == c;
-    if (is_range) i += 2;
-  }
-  return {close + 1, holds != negated};
-}
-
-std::string change_case(std::string text, bool upper, bool all) {
-  for (std::size_t i = 0; i < (all ? text.size() : std::min<std::size_t>(text.size(), 1)); ++i) {
-    char& c = text[i];
-    if (upper && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    if (!upper && c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
-
-// ${V#pattern}, ${V##pattern}, ${V%pattern}, ${V%%pattern}
-std::string cut(std::string_view text, std::string_view pattern, bool front, bool longest) {
-  for (std::size_t i = 0; i <= text.size(); ++i) {
-    const std::size_t size = longest ? text.size() - i : i;  // of what is cut away
-    const std::string_view away = front ? text.substr(0, size) : text.substr(text.size() - size);
-    if (matches_pattern(away, pattern))
-      return std::string(front ? text.substr(size) : text.substr(0, text.size() - size));
-  }
-  return std::string(text);
-}
-
-std::string replace(std::string_view text, std::string_view pattern, std::string_view with, bool all) {
-  std::string out;
-  std::size_t at = 0;
-  while (at < text.size() && !pattern.empty()) {
-    std::size_t size = text.size() - at;
-    while (size > 0 && !matches_pattern(text.substr(at, size), pattern)) --size;
-    if (size == 0) {
-      out += text[at++];
-      continue;
-    }
-    out += with;
-    at += size;
-    if (!all) break;
-  }
-  return out + std::string(text.substr(at));
-}
-
-std::string ansi_quoted(std::string_view inside) {
-  std::string out;
-  for (std::size_t i = 0; i < inside.size(); ++i) {
-    if (inside[i] != '\\' || i + 1 == inside.size()) {
-      out += inside[i];
-      continue;
-    }
-    const char c = inside[++i];
-    out += c == 'n' ? '\n' : c == 't' ? '\t' : c;
-  }
-  return out;
-}
-
-// What stands between ${ and }: a name, [@] or [2] behind it, and the operation on it.
-struct Parameter {
-  std::string_view name, index, operation;
-};
-std::optional<Parameter> read_parameter(std::string_view inside) {
-  Parameter out;
-  std::size_t end = 0;
-  while (end < inside.size() && is_shell_name_char(inside[end])) ++end;
-  if (end == 0 && !inside.empty() && std::string_view("@*#?$!-").find(inside.front()) != npos) end = 1;
-  if (end == 0 || (end > 1 && !is_shell_name_start(inside.front()) && !is_digits(inside.substr(0, end))))
-    return std::nullopt;
-  out.name = inside.substr(0, end);
-  if (inside.substr(end).starts_with('[')) {
-    const std::size_t close = inside.find(']', end);
-    if (close == npos) return std::nullopt;
-    out.index = inside.substr(end + 1, close - end - 1);
-    end = close + 1;
-  }
-  out.operation = inside.substr(end);
-  return out;
-}
 
 }  // namespace
 
-bool matches_pattern(std::string_view text, std::string_view pattern) {
-  std::size_t at = 0, in = 0, star = npos, star_at = 0;
-  while (at < text.size()) {
-    const std::string_view rest = pattern.substr(in);
-    const Bracket bracket = rest.empty() ? Bracket{} : match_bracket(rest, text[at]);
-    if (!rest.empty() && rest.front() == '*') {
-      star = in++;
-      star_at = at;
-    } else if (bracket.length != 0 && bracket.holds) {
-      in += bracket.length;
-      ++at;
-    } else if (bracket.length == 0 && !rest.empty() && (rest.front() == '?' || rest.front() == text[at])) {
-      ++in;
-      ++at;
-    } else if (star != npos) {
-      in = star + 1;
-      at = ++star_at;
-    } else {
-      return false;
+void ShellExpander::Output::add(std::string_view text, bool quoted) {
+  if (in_pattern && quoted) {
+    for (const char c : text) {
+      if (!is_shell_name_char(c)) word.text += '\\';
+      word.text += c;
     }
-  }
-  return pattern.find_first_not_of('*', in) == npos;
-}
-
-void ShellVariables::set(const std::string& name, ShellValue value) {
-  values.insert_or_assign(name, std::move(value));
-  arrays.erase(name);
-}
-
-void ShellVariables::unset(const std::string& name) {
-  values.erase(name);
-  arrays.erase(name);
-  exported.erase(name);
-}
-
-// Words as they come; `word` is the one that is being put together.
-struct ShellExpander::Output {
-  std::vector<ShellValue> fields;
-  ShellValue word;
-  bool in_word = false;  // an empty quoted word is a word too
-  bool splits = true;
-
-  void add(std::string_view text) {
+  } else {
     word.text += text;
-    in_word = true;
   }
-  void add_open(std::string_view source) {
-    add(source);
-    word.is_open = true;
-  }
-  void end_word() {
-    if (in_word) fields.push_back(std::exchange(word, {}));
-    in_word = false;
-  }
-};
+  in_word = true;
+  after_blank = false;
+}
+
+void ShellExpander::Output::add_open(std::string_view source, bool quoted) {
+  add(masks ? std::string_view("\1") : source, false);
+  word.is_open = true;
+  word.is_many |= splits && !quoted;
+}
+
+void ShellExpander::Output::end_word() {
+  if (in_word) fields.push_back(std::exchange(word, {}));
+  in_word = false;
+}
 
 std::vector<ShellValue> ShellExpander::fields(std::string_view raw) {
-  Output out;
-  expand(raw, /*quoted=*/false, out);
-  out.end_word();
-  return std::move(out.fields);
+  const auto words = brace_words(raw);
+  if (!words) {
+    fail_with("the braces of the command give more than 4096 words: write them out");
+    return {};
+  }
+  std::vector<ShellValue> all;
+  charge(words->size() > 1 ? words->size() * raw.size() : 0);
+  for (const std::string& one : *words) {
+    if (error_) break;
+    Output out;
+    expand(one, Quoting::none, out);
+    out.end_word();
+    std::ranges::move(out.fields, std::back_inserter(all));
+  }
+  return all;
 }
 
 ShellValue ShellExpander::word(std::string_view raw) {
   Output out;
   out.splits = false;
-  expand(raw, /*quoted=*/false, out);
+  expand(raw, Quoting::none, out);
+  return std::move(out.word);
+}
+
+ShellValue ShellExpander::pattern(std::string_view raw) {
+  Output out;
+  out.splits = false;
+  out.in_pattern = true;
+  expand(raw, Quoting::none, out);
+  for (const std::string_view extended : {"?(", "*(", "+(", "@(", "!("})
+    if (out.word.text.find(extended) != npos) out.word.is_open = true;  // read only where `shopt` says so
   return std::move(out.word);
 }
 
 ShellValue ShellExpander::text(std::string_view raw) {
   Output out;
   out.splits = false;
-  expand(raw, /*quoted=*/true, out);
+  expand(raw, Quoting::document, out);
   return std::move(out.word);
 }
 
@@ -203,242 +87,283 @@ void ShellExpander::fail_with(std::string message) {
   if (!error_) error_ = Error{ErrorKind::bad_input, std::move(message)};
 }
 
-void ShellExpander::expand(std::string_view raw, bool quoted, Output& out) {
+void ShellExpander::charge(std::size_t work) {
+  constexpr std::size_t kMostWork = 4'000'000;  // bytes looked at, about
+  work_ += work;
+  if (work_ > kMostWork) fail_with("the command runs for too long: take out what starts no server");
+}
+
+void ShellExpander::expand(std::string_view raw, Quoting quoting, Output& out) {
+  charge(raw.size() + 8);
   if (++nested_ > kMostNested) {
-    out.add_open(raw);
+    out.add_open(raw, quoting != Quoting::none);
     --nested_;
     return;
   }
+  const bool quoted = quoting != Quoting::none;
+  const std::string_view escaped = quoting == Quoting::quotes ? "\"\\$`\n" : "\\$`\n";
   for (std::size_t at = 0; at < raw.size() && !error_;) {
     const char c = raw[at], next = at + 1 < raw.size() ? raw[at + 1] : '\0';
     if (c == '$') {
-      at = dollar(raw, at, quoted, out);
+      at = dollar(raw, at, quoting, out);
     } else if (c == '`') {
       const std::size_t end = std::min(end_of_quote(raw, at), raw.size() - 1);
-      out.add_open(raw.substr(at, end - at + 1));
+      out.add_open(raw.substr(at, end - at + 1), quoted);
       at = end + 1;
-    } else if (c == '\\' && next != '\0' && (!quoted || std::string_view("\"\\$`\n").find(next) != npos)) {
-      if (next != '\n') out.add(raw.substr(at + 1, 1));
+    } else if (c == '\\' && next != '\0' && (!quoted || escaped.find(next) != npos)) {
+      if (next != '\n') out.add(raw.substr(at + 1, 1), true);
       at += 2;
     } else if (!quoted && (c == '\'' || c == '"')) {
-      const std::size_t end = std::min(end_of_quote(raw, at), raw.size());
-      const std::string_view inside = raw.substr(at + 1, end - at - 1);
-      const bool only_list = c == '"' && (inside == "$@" || (inside.starts_with("${") && inside.find("[@]") != npos));
-      if (!only_list) out.in_word = true;
-      c == '"' ? expand(inside, /*quoted=*/true, out) : out.add(inside);
+      at = quotes(raw, at, out);
+    } else if (!quoted && (c == '<' || c == '>') && next == '(') {
+      const std::size_t end = std::min(end_of_index(raw, at + 1), raw.size() - 1);
+      out.add_open(raw.substr(at, end - at + 1), true);
       at = end + 1;
     } else {
-      out.add(raw.substr(at, 1));
+      if (out.in_alternative && out.splits && !quoted)
+        add_split(raw.substr(at, 1), out);
+      else
+        out.add(raw.substr(at, 1), quoted);
       ++at;
     }
   }
   --nested_;
 }
 
+// The quotes that begin at `at`; where they end. Empty ones are a word, but for "$@" without arguments.
+std::size_t ShellExpander::quotes(std::string_view raw, std::size_t at, Output& out) {
+  const std::size_t end = std::min(end_of_quote(raw, at), raw.size());
+  const std::string_view inside = raw.substr(at + 1, end - at - 1);
+  const bool was_in_word = std::exchange(out.in_word, true);
+  out.empty_list = false;
+  if (raw[at] == '\'') {
+    out.add(inside, true);
+  } else {
+    const std::size_t fields = out.fields.size();
+    const std::string before = out.word.text;
+    expand(inside, Quoting::quotes, out);
+    if (out.empty_list && out.fields.size() == fields && out.word.text == before) out.in_word = was_in_word;
+  }
+  return end + 1;
+}
+
 // What the $ at `at` begins; where it ends.
-std::size_t ShellExpander::dollar(std::string_view raw, std::size_t at, bool quoted, Output& out) {
+std::size_t ShellExpander::dollar(std::string_view raw, std::size_t at, Quoting quoting, Output& out) {
+  const bool quoted = quoting != Quoting::none;
   const char next = at + 1 < raw.size() ? raw[at + 1] : '\0';
   if (!quoted && next == '\'') {
     const std::size_t end = std::min(end_of_quote(raw, at + 1), raw.size());
-    out.add(ansi_quoted(raw.substr(at + 2, end - at - 2)));
+    const auto inside = ansi_quoted(raw.substr(at + 2, end - at - 2));
+    inside ? out.add(*inside, true) : out.add_open(raw.substr(at, end + 1 - at), true);
     return end + 1;
   }
-  if (next == '(' || next == '{') {
-    const std::size_t end = std::min(end_of_expansion(raw, at), raw.size() - 1);
-    const std::string_view source = raw.substr(at, end - at + 1);
-    if (next == '{') {
-      parameter(source.substr(2, source.size() - 3), source, quoted, out);
-    } else if (source.starts_with("$((") && source.ends_with("))")) {
-      const auto value = arithmetic(source.substr(3, source.size() - 5));
-      value ? out.add(std::to_string(*value)) : out.add_open(source);
-    } else {
-      out.add_open(source);  // nothing is run here
-    }
-    return end + 1;
-  }
+  if (!quoted && next == '"') return at + 1;  // $"..": a text that may be translated
+  if (next == '(' || next == '{' || next == '[') return bracketed(raw, at, quoting, out);
   std::size_t end = at + 1;
   while (end < raw.size() && is_shell_name_char(raw[end])) ++end;
   if (end > at + 1 && !is_shell_name_start(next)) end = at + 2;  // $10 is ${1}0
   if (end == at + 1 && next != '\0' && std::string_view("@*#?$!-").find(next) != npos) ++end;
-  if (end == at + 1) return out.add("$"), end;
-  parameter(raw.substr(at + 1, end - at - 1), raw.substr(at, end - at), quoted, out);
+  if (end == at + 1) return out.add("$", quoted), end;
+  parameter(raw.substr(at + 1, end - at - 1), raw.substr(at, end - at), quoting, out);
   return end;
 }
 
-std::optional<std::vector<ShellValue>> ShellExpander::items_of(std::string_view name, std::string_view index) {
-  if (name == "@" || name == "*") return variables_.arguments;
-  if (index != "@" && index != "*") return std::nullopt;
-  if (const auto found = variables_.arrays.find(name); found != variables_.arrays.end()) return found->second;
-  if (const auto found = variables_.values.find(name); found != variables_.values.end())
-    return std::vector{found->second};
-  return std::nullopt;
+// ${..}, $((..)), $[..] and $(..)
+std::size_t ShellExpander::bracketed(std::string_view raw, std::size_t at, Quoting quoting, Output& out) {
+  const std::size_t end = std::min(end_of_expansion(raw, at), raw.size() - 1);
+  const std::string_view source = raw.substr(at, end - at + 1);
+  const bool twice = source.size() > 4 && source.starts_with("$((") && source.ends_with("))");
+  if (source.starts_with("${")) {
+    parameter(source.substr(2, source.size() - 3), source, quoting, out);
+  } else if (twice || source.starts_with("$[")) {
+    const auto value = arithmetic(twice ? source.substr(3, source.size() - 5) : source.substr(2, source.size() - 3));
+    value ? out.add(std::to_string(*value), true) : out.add_open(source, quoting != Quoting::none);
+  } else if (const auto known = known_output(source.substr(2, source.size() - 3))) {
+    list({{*known}}, false, quoting, out);
+  } else {
+    out.add_open(source, quoting != Quoting::none);  // nothing is run here
+  }
+  return end + 1;
 }
 
-// Nothing: it is not set in the text.
-std::optional<ShellValue> ShellExpander::lookup(std::string_view name, std::string_view index) {
-  if (is_digits(name) && name != "0") {
-    if (!variables_.arguments) return std::nullopt;
-    const auto place = to_number(name);
-    const std::size_t count = variables_.arguments->size();
-    if (!place || static_cast<std::size_t>(*place) > count) return ShellValue{};
-    return (*variables_.arguments)[static_cast<std::size_t>(*place) - 1];
-  }
-  if (name == "#" && variables_.arguments) return ShellValue{std::to_string(variables_.arguments->size())};
-  if (!index.empty() && variables_.keyed.contains(name)) {
-    const auto element = variables_.values.find(fmt::format("{}[{}]", name, word(index).text));
-    return element == variables_.values.end() ? ShellValue{} : element->second;
-  }
-  if (!index.empty()) {
-    const auto array = variables_.arrays.find(name);
-    const auto at = arithmetic(index);
-    if (!at) return std::nullopt;
-    if (array != variables_.arrays.end()) {
-      const auto size = static_cast<std::int64_t>(array->second.size());
-      const std::int64_t place = *at < 0 ? *at + size : *at;
-      return place >= 0 && place < size ? array->second[static_cast<std::size_t>(place)] : ShellValue{};
+// Of $(seq 0 3) and $(echo a b), which loops are written with.
+std::optional<std::string> ShellExpander::known_output(std::string_view command) {
+  if (command.find_first_of("|;&<>()`\n#*?[~\\") != npos) return std::nullopt;
+  while (command.starts_with(' ')) command.remove_prefix(1);
+  while (command.ends_with(' ')) command.remove_suffix(1);
+  const std::string_view verb = command.substr(0, command.find(' '));
+  if (verb != "seq" && verb != "echo") return std::nullopt;
+  std::string out;
+  std::vector<std::int64_t> numbers;
+  // One raw word a blank: quotes that hold one are left alone.
+  if (verb == "echo" && command.find_first_of("'\"") != npos) return std::nullopt;
+  for (std::string_view rest = command.substr(verb.size()); !rest.empty();) {
+    const std::size_t begin = std::min(rest.find_first_not_of(' '), rest.size());
+    const std::size_t end = std::min(rest.find(' ', begin), rest.size());
+    for (const ShellValue& value : fields(rest.substr(begin, end - begin))) {
+      if (value.is_open || value.text.starts_with(verb == "echo" ? "-" : "--")) return std::nullopt;
+      out += (out.empty() ? "" : " ") + value.text;
+      std::int64_t number = 0;
+      const char* const last = value.text.data() + value.text.size();
+      const auto read = std::from_chars(value.text.data(), last, number);
+      if (verb == "seq" && (read.ec != std::errc{} || read.ptr != last)) return std::nullopt;
+      numbers.push_back(number);
     }
-    if (*at != 0) return std::nullopt;
+    rest.remove_prefix(end);
   }
-  const auto found = variables_.values.find(name);
-  return found == variables_.values.end() ? std::nullopt : std::optional(found->second);
+  if (verb == "echo") return out;
+  constexpr std::int64_t kMost = 4096;
+  const std::int64_t first = numbers.size() > 1 ? numbers.front() : 1, step = numbers.size() > 2 ? numbers[1] : 1;
+  if (numbers.empty() || numbers.size() > 3 || step == 0 || std::abs(numbers.back() / 2 - first / 2) > kMost)
+    return std::nullopt;
+  out.clear();
+  for (std::int64_t i = first; step > 0 ? i <= numbers.back() : i >= numbers.back(); i += step)
+    out += (out.empty() ? "" : "\n") + std::to_string(i);
+  return out;
+}
+
+// IFS: nothing where only the outside knows it.
+std::optional<std::string> ShellExpander::separators() const {
+  const ShellVariable* const found = variables_.find("IFS");
+  const ShellValue* const value = found == nullptr ? nullptr : found->first();
+  if (value == nullptr) return " \t\n";
+  return value->is_open ? std::nullopt : std::optional(value->text);
+}
+
+void ShellExpander::add_split(std::string_view text, Output& out) {
+  const auto ifs = separators();
+  if (!ifs) return out.add_open(text, false);
+  for (const char c : text) {
+    if (ifs->find(c) == npos) {
+      out.add(std::string_view(&c, 1), false);
+    } else if (c == ' ' || c == '\t' || c == '\n') {
+      out.after_blank |= out.in_word;
+      out.end_word();
+    } else {
+      if (!std::exchange(out.after_blank, false)) out.in_word = true;  // a blank in front of it has ended the word
+      out.end_word();
+    }
+  }
+}
+
+std::optional<std::vector<ShellValue>> ShellExpander::split(std::string_view line, std::size_t most) {
+  const auto ifs = separators();
+  if (!ifs) return std::nullopt;
+  const auto is_separator = [&](char c) { return ifs->find(c) != npos; };
+  const auto is_blank = [&](char c) { return is_separator(c) && (c == ' ' || c == '\t' || c == '\n'); };
+  while (!line.empty() && is_blank(line.front())) line.remove_prefix(1);
+  while (!line.empty() && is_blank(line.back())) line.remove_suffix(1);
+  std::vector<ShellValue> out;
+  while (!line.empty()) {
+    const auto end = static_cast<std::size_t>(std::ranges::find_if(line, is_separator) - line.begin());
+    std::size_t next = end;
+    while (next < line.size() && is_blank(line[next])) ++next;
+    if (next < line.size() && is_separator(line[next])) ++next;
+    while (next < line.size() && is_blank(line[next])) ++next;
+    const bool takes_rest = out.size() + 1 == most && next < line.size();
+    out.push_back({std::string(takes_rest ? line : line.substr(0, end))});
+    line.remove_prefix(takes_rest ? line.size() : next);
+  }
+  return out;
 }
 
 // "${ARGS[@]}" keeps each element a word, "${ARGS[*]}" makes one word of all.
-void ShellExpander::list(const std::vector<ShellValue>& items, bool star, bool quoted, Output& out) {
+void ShellExpander::list(const std::vector<ShellValue>& items, bool star, Quoting quoting, Output& out) {
+  const bool quoted = quoting != Quoting::none;
+  const auto ifs = separators();
+  if (!ifs && star) return out.add_open("$*", quoted);
+  out.empty_list |= items.empty() && !star;
   for (std::size_t i = 0; i < items.size(); ++i) {
     expanded_bytes_ += items[i].text.size() + 1;
     if (expanded_bytes_ > kMostExpandedBytes)
       return fail_with("the variables of the command expand to more than 1 MiB: write it out");
-    if (i > 0 && ((quoted && star) || !out.splits))
-      out.add(" ");
+    if (i > 0 && star && (quoted || !out.splits))
+      out.add(std::string_view(*ifs).substr(0, 1), quoted);
+    else if (i > 0 && !out.splits)
+      out.add(" ", quoted);
     else if (i > 0)
-      out.end_word();
-    if (items[i].is_open) {
-      out.add_open(items[i].text);
-    } else if (quoted || !out.splits) {
-      out.add(items[i].text);
-    } else {
-      for (const char c : items[i].text) is_blank(c) ? out.end_word() : out.add(std::string_view(&c, 1));
-    }
+      out.end_word(), out.after_blank = false;
+    if (items[i].is_open)
+      out.add_open(items[i].text, quoted && !items[i].is_many);
+    else if (quoted || !out.splits)
+      out.add(items[i].text, quoted);
+    else
+      add_split(items[i].text, out);
   }
-}
-
-void ShellExpander::parameter(std::string_view inside, std::string_view source, bool quoted, Output& out) {
-  if (inside.size() > 1 && inside.front() == '#') {
-    const auto counted = read_parameter(inside.substr(1));
-    const auto items = counted ? items_of(counted->name, counted->index) : std::nullopt;
-    const auto value = counted && !items ? lookup(counted->name, counted->index) : std::nullopt;
-    if (items) return out.add(std::to_string(items->size()));
-    return value && !value->is_open ? out.add(std::to_string(value->text.size())) : out.add_open(source);
-  }
-  if (inside.size() > 1 && inside.front() == '!') return indirect(inside.substr(1), source, quoted, out);
-  const auto read = read_parameter(inside);
-  if (!read) return out.add_open(source);
-  std::string_view operation = read->operation;
-  const bool colon = operation.size() > 1 && operation[0] == ':' && std::string_view("-=+?").find(operation[1]) != npos;
-  const char kind = operation.empty() ? '\0' : operation[colon ? 1 : 0];
-  const bool tests = !operation.empty() && std::string_view("-=+?").find(kind) != npos;
-  const std::string_view alternative = tests ? operation.substr(colon ? 2 : 1) : std::string_view();
-
-  const bool is_list = read->name == "@" || read->name == "*" || read->index == "@" || read->index == "*";
-  if (is_list) {
-    auto items = items_of(read->name, read->index);
-    const bool is_set = items && !items->empty();
-    if (tests && kind == '+') return is_set ? expand(alternative, quoted, out) : void();
-    if (tests && kind == '-' && !is_set) return expand(alternative, quoted, out);
-    if (!items) return out.add_open(source);
-    if (operation.starts_with(':')) {  // ${A[@]:1}, ${@:2:3}
-      const std::size_t second = operation.find(':', 1);
-      auto from = arithmetic(operation.substr(1, second == npos ? npos : second - 1));
-      const auto count =
-          second == npos ? std::optional<std::int64_t>(INT64_MAX) : arithmetic(operation.substr(second + 1));
-      if (from && *from < 0 && read->index == "@") *from += static_cast<std::int64_t>(items->size());
-      if (!from || !count || *from < 0 || *count < 0) return out.add_open(source);
-      if (read->name == "@" || read->name == "*") *from = std::max<std::int64_t>(*from - 1, 0);
-      const auto begin = std::min<std::size_t>(static_cast<std::size_t>(*from), items->size());
-      items->erase(items->begin(), items->begin() + static_cast<std::ptrdiff_t>(begin));
-      items->resize(std::min<std::size_t>(static_cast<std::size_t>(*count), items->size()));
-    } else if (!operation.empty() && !tests) {
-      return out.add_open(source);
-    }
-    return list(*items, read->name == "*" || read->index == "*", quoted, out);
-  }
-
-  auto value = lookup(read->name, read->index);
-  const bool counts_as_set = value && (value->is_open || !colon || !value->text.empty());
-  if (tests && kind == '+') return counts_as_set ? expand(alternative, quoted, out) : void();
-  if (tests && (kind == '-' || kind == '=') && !counts_as_set) {
-    const ShellValue fallback =
-        word(quoted ? std::string("\"").append(alternative).append("\"") : std::string(alternative));
-    if (!value) variables_.defaults.emplace(read->name, fallback.text);
-    if (kind == '=') variables_.set(std::string(read->name), fallback);
-    return list({fallback}, false, quoted, out);
-  }
-  if (!value) return out.add_open(source);
-  if (!tests && !operation.empty()) value = transform(std::move(*value), operation, source);
-  list({*value}, false, quoted, out);
-}
-
-// ${!A[@]}, the indices, and ${!N}, the variable that N names.
-void ShellExpander::indirect(std::string_view inside, std::string_view source, bool quoted, Output& out) {
-  const auto read = read_parameter(inside);
-  if (!read || !read->operation.empty() || variables_.keyed.contains(read->name)) return out.add_open(source);
-  if (auto items = items_of(read->name, read->index); items && read->index == "@") {
-    for (std::size_t i = 0; i < items->size(); ++i) (*items)[i] = {std::to_string(i)};
-    return list(*items, false, quoted, out);
-  }
-  const auto name = lookup(read->name, read->index);
-  const auto value = name && !name->is_open ? lookup(name->text, "") : std::nullopt;
-  return value ? list({*value}, false, quoted, out) : out.add_open(source);
-}
-
-ShellValue ShellExpander::transform(ShellValue value, std::string_view operation, std::string_view source) {
-  const ShellValue open{std::string(source), true};
-  if (value.is_open || value.text.size() > kMostMatchedBytes) return open;
-  const char kind = operation.front();
-  const bool twice = operation.size() > 1 && operation[1] == kind;
-  const std::string_view rest = operation.substr(twice ? 2 : 1);
-  if (kind == '^' || kind == ',') return {change_case(value.text, kind == '^', twice)};
-  if (kind == '#' || kind == '%') {
-    const ShellValue pattern = word(rest);
-    return pattern.is_open ? open : ShellValue{cut(value.text, pattern.text, kind == '#', twice)};
-  }
-  if (kind == '/') {
-    const bool front = !twice && rest.starts_with('#'), back = !twice && rest.starts_with('%');  // ${V/#p/w}, ${V/%p/w}
-    const std::string_view both = rest.substr(front || back ? 1 : 0);
-    std::size_t slash = both.find('/');
-    while (slash != npos && slash > 0 && both[slash - 1] == '\\') slash = both.find('/', slash + 1);
-    const ShellValue pattern = word(both.substr(0, slash));
-    const ShellValue with = word(slash == npos ? std::string_view() : both.substr(slash + 1));
-    if (pattern.is_open || with.is_open) return open;
-    if (!front && !back) return {replace(value.text, pattern.text, with.text, twice)};
-    const std::string left = cut(value.text, pattern.text, front, true);
-    if (left.size() == value.text.size()) return value;
-    return {front ? with.text + left : left + with.text};
-  }
-  if (kind != ':') return open;
-  const std::size_t second = operation.find(':', 1);
-  const auto from = arithmetic(operation.substr(1, second == npos ? npos : second - 1));
-  const auto size = static_cast<std::int64_t>(value.text.size());
-  const auto count = second == npos ? std::optional(size) : arithmetic(operation.substr(second + 1));
-  if (!from || !count) return open;
-  const std::int64_t begin = std::clamp<std::int64_t>(*from < 0 ? *from + size : *from, 0, size);
-  const std::int64_t end =
-      std::clamp<std::int64_t>(*count < 0 ? size + *count : begin + std::min(*count, size), begin, size);
-  return {value.text.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin))};
 }
 
 std::optional<std::int64_t> ShellExpander::arithmetic(std::string_view expression) {
-  const ShellValue expanded = text(expression);
-  if (expanded.is_open || error_) return std::nullopt;
-  const ArithmeticResult result =
-      evaluate_arithmetic(expanded.text, [this](std::string_view name) -> std::optional<std::int64_t> {
-        const auto found = variables_.values.find(name);
-        if (found == variables_.values.end() || found->second.is_open) return std::nullopt;
-        return to_number(found->second.text);
-      });
+  if (nested_ == kMostNested) fail_with("arithmetic of the command nests too deep: write it out");
+  Output out;
+  out.splits = false;
+  out.masks = true;
+  expand(expression, Quoting::quotes, out);
+  std::erase(out.word.text, '"');
+  if (error_) return std::nullopt;
+  ++nested_;
+  ArithmeticVariables variables;
+  variables.get = [this](const ShellPlace& place) -> std::optional<std::string> {
+    const Found found = lookup(place.name, place.index);
+    if (!found.is_known || (found.value && found.value->is_open)) return std::nullopt;
+    expanded_bytes_ += found.value ? found.value->text.size() + 1 : 1;
+    if (expanded_bytes_ <= kMostExpandedBytes) return found.value ? found.value->text : std::string();
+    fail_with("the variables of the command expand to more than 1 MiB: write it out");
+    return std::nullopt;
+  };
+  variables.set = [this](const ShellPlace& place, std::optional<std::int64_t> value) {
+    assign(place, value ? ShellValue{std::to_string(*value)} : ShellValue{fmt::format("${}", place.name), true}, false);
+  };
+  const ArithmeticResult result = evaluate_arithmetic(out.word.text, variables);
+  --nested_;
   if (result.error) fail_with(*result.error);
   return result.value;
+}
+
+std::optional<std::int64_t> ShellExpander::number_of_index(std::string_view name, std::string_view index) {
+  const auto at = arithmetic(index);
+  if (!at || *at >= 0) return at;
+  const ShellVariable* const found = variables_.find(name);
+  return found == nullptr || found->items.empty() ? at : *at + found->items.rbegin()->first + 1;
+}
+
+void ShellExpander::assign(const ShellPlace& place, ShellValue value, bool appends) {
+  const std::string name(place.name);
+  const ShellVariable* const before = variables_.find(name);
+  const bool is_keyed = before != nullptr && before->is_keyed;
+  if (before != nullptr && before->is_readonly)
+    return fail_with(fmt::format("{} is read-only in the text and is set again: take one out", name));
+  if (before != nullptr && before->is_integer && !value.is_open) {
+    const auto number = arithmetic(value.text);
+    value = number ? ShellValue{std::to_string(*number)} : ShellValue{"$" + name, true};
+  }
+  // Of a name that is not set in the text, the outside may hold more.
+  if (before == nullptr && appends && place.index.empty()) value = {fmt::format("${}{}", name, value.text), true};
+  std::string key = is_keyed ? "0" : "";
+  std::int64_t number = 0;
+  if (!place.index.empty()) {
+    const ShellValue keyed = is_keyed ? word(place.index) : ShellValue{};
+    const auto at = is_keyed ? std::optional<std::int64_t>(0) : number_of_index(name, place.index);
+    if (keyed.is_open || !at) return variables_.open(name);
+    if (*at < 0) return fail_with(fmt::format("{}[{}] lies in front of the array", name, place.index));
+    key = keyed.text;
+    number = *at;
+  }
+  if (error_) return;
+  ShellVariable& variable = variables_.named[name];
+  if (place.index.empty() && !variable.is_array) variable.is_open = false;
+  variable.is_array |= !place.index.empty() && !variable.is_keyed;
+  ShellValue& slot = variable.is_keyed ? variable.keys[key] : variable.items[number];
+  if (appends && variable.is_integer && !slot.is_open && !value.is_open) {
+    const auto sum = arithmetic(fmt::format("({})+({})", slot.text.empty() ? "0" : slot.text, value.text));
+    value = sum ? ShellValue{std::to_string(*sum)} : ShellValue{"$" + name, true};
+  } else if (appends) {
+    value = {slot.text + value.text, slot.is_open || value.is_open};
+  }
+  if (variable.letters == 'u' || variable.letters == 'l')
+    for (char& c : value.text)
+      if (const bool upper = variable.letters == 'u'; upper ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z')
+        c = static_cast<char>(c ^ 0x20);
+  slot = std::move(value);
 }
 
 }  // namespace a2asim

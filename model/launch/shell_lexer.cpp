@@ -19,7 +19,7 @@ std::size_t end_of_special(std::string_view text, std::size_t at, int depth);
 
 std::size_t end_of_bracket(std::string_view text, std::size_t open, int depth) {
   if (depth > kMostNested) return npos;
-  const char opening = text[open], closing = opening == '(' ? ')' : '}';
+  const char opening = text[open], closing = opening == '(' ? ')' : opening == '[' ? ']' : '}';
   int level = 0;
   for (std::size_t i = open; i < text.size(); ++i) {
     const char c = text[i];
@@ -56,7 +56,7 @@ std::size_t end_of_special(std::string_view text, std::size_t at, int depth) {
   if (depth > kMostNested) return npos;
   const char c = text[at], next = at + 1 < text.size() ? text[at + 1] : '\0';
   if (c == '\'' || c == '"' || c == '`') return end_of_quotes(text, at, depth);
-  if (c == '$' && (next == '(' || next == '{')) return end_of_bracket(text, at + 1, depth);
+  if (c == '$' && (next == '(' || next == '{' || next == '[')) return end_of_bracket(text, at + 1, depth);
   return at;
 }
 
@@ -64,6 +64,7 @@ std::size_t end_of_special(std::string_view text, std::size_t at, int depth) {
 
 std::size_t end_of_quote(std::string_view text, std::size_t open) { return end_of_quotes(text, open, 0); }
 std::size_t end_of_expansion(std::string_view text, std::size_t dollar) { return end_of_special(text, dollar, 0); }
+std::size_t end_of_index(std::string_view text, std::size_t open) { return end_of_bracket(text, open, 0); }
 
 std::string_view assigned_name(std::string_view word) {
   const std::size_t equals = word.find('=');
@@ -123,19 +124,21 @@ void ShellLexer::advance() {
     if (!open_.empty()) read_heredocs();
     return;
   }
-  const std::string_view two = text_.substr(pos_, 2);
+  const std::string_view next = text_.substr(pos_, 3);
   struct Operator {
     std::string_view text;
     ShellToken token;
   };
   static constexpr Operator kOperators[] = {
-      {"\n", ShellToken::newline},          {"&&", ShellToken::and_}, {"||", ShellToken::or_},
-      {";;", ShellToken::double_semicolon}, {"|&", ShellToken::pipe}, {"|", ShellToken::pipe},
-      {";", ShellToken::semicolon},         {"(", ShellToken::open},  {")", ShellToken::close},
+      {"\n", ShellToken::newline},   {"&&", ShellToken::and_},     {"||", ShellToken::or_},
+      {";;&", ShellToken::end_case}, {";;", ShellToken::end_case}, {";&", ShellToken::end_case},
+      {"|&", ShellToken::pipe},      {"|", ShellToken::pipe},      {";", ShellToken::semicolon},
+      {"(", ShellToken::open},       {")", ShellToken::close},
   };
-  if (two != "&>" && text_[pos_] == '&' && two != "&&") return take(ShellToken::background, 1);
+  if (next.starts_with('&') && !next.starts_with("&>") && !next.starts_with("&&"))
+    return take(ShellToken::background, 1);
   for (const Operator& one : kOperators)
-    if (two.starts_with(one.text)) return take(one.token, one.text.size());
+    if (next.starts_with(one.text)) return take(one.token, one.text.size());
   token_ = ShellToken::word;
   read_word();
 }
@@ -163,6 +166,11 @@ void ShellLexer::read_word() {
       copy_to(end_of_placeholder(pos_));
       continue;
     }
+    if ((c == '<' || c == '>') && text_.substr(pos_ + 1).starts_with('(') && word_.empty()) {  // <(command)
+      const std::size_t end = end_of_bracket(text_, pos_ + 1, 0);
+      if (end == npos) return stop("substitution", pos_);
+      return copy_to(end);
+    }
     if (c == '<' || c == '>') return;
     if (c == '\\') {
       const std::size_t next = continuation(pos_);
@@ -189,7 +197,7 @@ std::string_view ShellLexer::name_of(std::size_t at) const {
     case '`':
       return "backquote";
     default:
-      return text_[at + 1] == '(' ? "substitution $(" : "expansion ${";
+      return text_[at + 1] == '(' ? "substitution $(" : text_[at + 1] == '[' ? "arithmetic $[" : "expansion ${";
   }
 }
 
@@ -222,7 +230,9 @@ bool ShellLexer::at_word(std::initializer_list<std::string_view> words) const {
 
 bool ShellLexer::at_redirect() const {
   if (token_ != ShellToken::word || pos_ >= text_.size()) return false;
-  if (word_.find_first_not_of("0123456789") != std::string::npos) return false;
+  const bool is_named = word_.size() > 2 && word_.front() == '{' && word_.back() == '}' &&  // {log}>FILE
+                        word_.find_first_of("$,.\"'") == std::string::npos;
+  if (!is_named && word_.find_first_not_of("0123456789") != std::string::npos) return false;
   return text_[pos_] == '<' || text_[pos_] == '>' || text_.substr(pos_, 2) == "&>";
 }
 
@@ -247,16 +257,10 @@ std::optional<std::string> ShellLexer::arithmetic() {
   return inside;
 }
 
-std::optional<ShellRedirect> ShellLexer::redirect() {
+ShellRedirect ShellLexer::redirect() {
   const std::size_t where = pos_;
   ShellRedirect one;
   while (pos_ < text_.size() && std::string_view("<>&|").find(text_[pos_]) != npos) one.op += text_[pos_++];
-  if ((one.op == "<" || one.op == ">") && next_is('(')) {
-    const std::size_t end = end_of_bracket(text_, pos_, 0);
-    if (end == npos) return stop("substitution", where), std::nullopt;
-    pos_ = end + 1;
-    return advance(), std::nullopt;
-  }
   const bool strips = one.op == "<<" && next_is('-');
   if (strips) ++pos_;
   skip_blanks();

@@ -19,7 +19,7 @@ enum class ShellToken : std::uint8_t {
   word,
   newline,
   semicolon,
-  double_semicolon,
+  end_case,  // ;; ;& ;;&
   background,
   pipe,
   and_,
@@ -48,8 +48,8 @@ class ShellLexer {
   void skip_newlines();
   // `(( text ))`: its text, and on to the next token; nothing when it is no such thing.
   std::optional<std::string> arithmetic();
-  std::optional<ShellRedirect> redirect();  // nothing: a process substitution, or an error
-  std::string operator_character();         // < or > as a word, in [[ ]]
+  ShellRedirect redirect();
+  std::string operator_character();  // < or > as a word, in [[ ]]
 
   void stop(std::string_view what, std::size_t where);  // "the WHAT that begins at byte WHERE has no end"
   void refuse(std::string message);

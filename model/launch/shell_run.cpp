@@ -2,10 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
-#include <map>
-#include <set>
 #include <utility>
 
 #include "model/launch/shell_runner.h"
@@ -17,14 +14,31 @@ using enum ShellStatus;
 
 constexpr int kMostSteps = 20000;  // commands of one run, loops and calls included
 
-ShellStatus known(bool holds) { return holds ? success : failure; }
-
 bool is_one_of(std::string_view word, std::initializer_list<std::string_view> list) {
   return std::ranges::find(list, word) != list.end();
 }
 
+// Whether a failure to run it could change which servers are started: then both ways are looked at.
+bool matters(const ShellNode& node) {
+  if (node.kind == ShellKind::array) return true;
+  if (node.kind == ShellKind::simple && !node.words.empty())
+    return !is_one_of(node.words.front(),
+                      {"echo", "exit", "true", ":", "printf", "return", "sleep", "mkdir", "cd", "kill", "wait", "break",
+                       "continue", "die", "rm", "pip", "pip3", "apt-get", "false"});
+  return std::ranges::any_of(node.children, matters);
+}
+
+// Whether it ends a loop, a function or the script.
+bool leaves(const ShellNode& node) {
+  if (node.kind == ShellKind::simple && !node.words.empty())
+    return is_one_of(node.words.front(), {"exit", "return", "break", "continue", "die"});
+  return std::ranges::any_of(node.children, leaves);
+}
+
+}  // namespace
+
 // The source of a condition as a label.
-std::string headline(std::string_view text) {
+std::string ShellRunner::headline(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ';';
@@ -38,23 +52,21 @@ std::string headline(std::string_view text) {
   return out;
 }
 
-// Whether a failure to run it could change which servers are started: then both ways are looked at.
-bool matters(const ShellNode& node) {
-  if (node.kind == ShellKind::array) return true;
-  if (node.kind == ShellKind::simple && !node.words.empty())
-    return !is_one_of(node.words.front(),
-                      {"echo", "exit", "true", ":", "printf", "return", "sleep", "mkdir", "cd", "kill", "wait", "break",
-                       "continue", "die", "rm", "pip", "pip3", "apt-get", "false"});
-  return std::ranges::any_of(node.children, matters);
-}
-
-}  // namespace
-
 Result<void> ShellRunner::run() {
-  run_list(script_.root);
+  run_list(script_->root);
+  if (!at_exit_.empty()) {
+    leaves_ = returns_ = false;
+    run_text(std::exchange(at_exit_, {}), 1);
+  }
   if (error_) return tl::unexpected<Error>(std::move(*error_));
   if (expander_.error()) return tl::unexpected<Error>(*expander_.error());
   return {};
+}
+
+void ShellRunner::refuse(std::size_t line, std::string_view what) {
+  if (!error_)
+    error_ = Error{ErrorKind::bad_input,
+                   fmt::format("line {} of the command: {}", text_line_ > 0 ? text_line_ : line, what)};
 }
 
 ShellStatus ShellRunner::run_list(const ShellNode& list) {
@@ -67,11 +79,26 @@ ShellStatus ShellRunner::run_list(const ShellNode& list) {
 }
 
 ShellStatus ShellRunner::run_node(const ShellNode& node) {
-  if (++steps_ > kMostSteps && !error_)
-    error_ = Error{ErrorKind::bad_input,
-                   fmt::format("line {} of the command: the text runs more than {} commands: write them out", node.line,
-                               kMostSteps)};
+  if (++steps_ > kMostSteps)
+    refuse(node.line, fmt::format("the text runs more than {} commands: write them out", kMostSteps));
   if (stopped()) return open;
+  const bool redirected =
+      std::ranges::any_of(node.redirects, [](const ShellRedirect& one) { return one.op.front() == '<'; });
+  std::optional<std::string> before;
+  if (redirected) before = std::exchange(input_, input_of(node.redirects));
+  const ShellStatus status = run_kind(node);
+  if (redirected) input_ = std::move(before);
+  const bool is_checked = node.kind == ShellKind::simple || node.kind == ShellKind::test ||
+                          node.kind == ShellKind::arithmetic || node.kind == ShellKind::subshell ||
+                          (node.kind == ShellKind::pipeline && !node.flag);
+  if (stops_at_failure_ && is_checked && status == failure && unchecked_ == 0 && !stopped()) {
+    leaves_ = true;
+    left_with_ = failure;
+  }
+  return status;
+}
+
+ShellStatus ShellRunner::run_kind(const ShellNode& node) {
   switch (node.kind) {
     case ShellKind::list:
     case ShellKind::group:
@@ -101,30 +128,72 @@ ShellStatus ShellRunner::run_node(const ShellNode& node) {
     case ShellKind::case_:
       return run_case(node);
     case ShellKind::function:
-      functions_.insert_or_assign(node.text, &node.children.front());
+      functions_.insert_or_assign(node.text, Function{&node.children.front(), script_});
       return success;
   }
   return open;
 }
 
+// Nothing where only the outside knows what is read.
+std::optional<std::string> ShellRunner::input_of(const std::vector<ShellRedirect>& redirects) {
+  std::optional<std::string> out;
+  for (const ShellRedirect& one : redirects) {
+    if (one.op.front() != '<') continue;
+    ShellValue value{"", true};
+    if (one.heredoc >= 0) {
+      const ShellHeredoc& heredoc = script_->heredocs[static_cast<std::size_t>(one.heredoc)];
+      value = heredoc.expands ? expander_.text(heredoc.text) : ShellValue{heredoc.text};
+    } else if (one.op == "<<<") {
+      value = expander_.word(one.target);
+      value.text += '\n';
+    }
+    out = value.is_open ? std::nullopt : std::optional(std::move(value.text));
+  }
+  return out;
+}
+
+// Of all variables, as a copy takes it.
+void ShellRunner::charge_copy() {
+  std::size_t size = functions_.size() + variables_.named.size();
+  for (const auto& [name, variable] : variables_.named) {
+    size += variable.items.size() + variable.keys.size();
+    if (const ShellValue* const first = variable.first()) size += first->text.size() / 16;
+  }
+  expander_.charge(size);
+}
+
 // What a subshell sets is gone with it.
-ShellStatus ShellRunner::run_apart(const ShellNode& list) {
+ShellStatus ShellRunner::run_apart(const ShellNode& node) {
+  charge_copy();
   const ShellVariables before = variables_;
-  const ShellStatus status = run_list(list);
+  const auto functions = functions_;
+  const bool stops = stops_at_failure_;
+  const bool is_subshell = node.kind == ShellKind::subshell;
+  ShellStatus status = is_subshell ? run_list(node) : run_node(node);
+  if (leaves_) status = left_with_;
   variables_ = before;
-  leaves_ = returns_ = false;
-  return status;
+  functions_ = functions;
+  stops_at_failure_ = stops;
+  leaves_ = returns_ = continues_ = false;
+  breaks_ = 0;
+  return is_subshell && node.flag ? success : status;  // `command &`: that it was started
 }
 
 ShellStatus ShellRunner::run_pipeline(const ShellNode& node) {
+  unchecked_ += node.flag ? 1 : 0;
   ShellStatus status = success;
-  const bool apart = node.children.size() > 1;
-  const ShellVariables before = apart ? variables_ : ShellVariables{};
-  for (const ShellNode& child : node.children) {
-    status = run_node(child);
-    if (apart) leaves_ = returns_ = false;
+  if (node.children.size() == 1) {
+    status = run_node(node.children.front());
+  } else {
+    const auto input = input_;
+    for (const ShellNode& child : node.children) {
+      if (stopped()) break;
+      status = run_apart(child);
+      input_ = std::nullopt;  // what the command in front writes
+    }
+    input_ = input;
   }
-  if (apart) variables_ = before;
+  unchecked_ -= node.flag ? 1 : 0;
   if (!node.flag) return status;
   last_test_.negated = !last_test_.negated;
   return status == open ? open : known(status == failure);
@@ -132,21 +201,29 @@ ShellStatus ShellRunner::run_pipeline(const ShellNode& node) {
 
 // A command whose success nobody knows counts as one that went well, unless what follows || would change the outcome.
 ShellStatus ShellRunner::run_and_or(const ShellNode& node) {
-  ShellStatus status = run_node(node.children.front());
+  const auto run_child = [&](std::size_t i) {
+    const bool is_last = i + 1 == node.children.size();
+    unchecked_ += is_last ? 0 : 1;
+    const ShellStatus status = run_node(node.children[i]);
+    unchecked_ -= is_last ? 0 : 1;
+    return status;
+  };
+  ShellStatus status = run_child(0);
   for (std::size_t i = 1; i < node.children.size() && !stopped(); ++i) {
     const bool is_and = node.operators[i - 1] == "&&";
     const ShellNode& next = node.children[i];
     ShellStatus decided = status;
     if (status == open && (in_condition_ == 0 || matters(next))) {
       const bool asks = matters(next) && (!is_and || !last_test_.name.empty() || is_test(node.children[i - 1]));
-      decided = asks ? decide(text_of(node.children[i - 1])) : success;
+      // `.. && exit`: the way that goes on is looked at.
+      decided = asks ? decide(text_of(node.children[i - 1])) : known(!is_and || !leaves(next));
     }
     if (decided == open) {
-      const ShellStatus right = run_node(next);
+      const ShellStatus right = run_child(i);
       status = is_and && right == failure ? failure : !is_and && right == success ? success : open;
       last_test_ = {};
     } else {
-      status = (decided == success) == is_and ? run_node(next) : decided;
+      status = (decided == success) == is_and ? run_child(i) : decided;
     }
   }
   return status;
@@ -183,16 +260,16 @@ ShellStatus ShellRunner::decide(std::string_view source) {
 }
 
 ShellStatus ShellRunner::run_condition(const ShellNode& list) {
-  ++in_condition_;
+  ++in_condition_, ++unchecked_;
   last_test_ = {};
   const ShellStatus status = run_list(list);
-  --in_condition_;
+  --in_condition_, --unchecked_;
   if (list.children.size() != 1) last_test_ = {};
   return status;
 }
 
 ShellStatus ShellRunner::run_test(const std::vector<std::string>& words, bool double_brackets) {
-  last_test_ = evaluate_test(expander_, words, double_brackets);
+  last_test_ = evaluate_test(expander_, variables_, words, double_brackets);
   return last_test_.status;
 }
 
@@ -206,111 +283,27 @@ ShellStatus ShellRunner::run_if(const ShellNode& node) {
   return node.flag && !stopped() ? run_list(node.children.back()) : success;
 }
 
-// True when the loop goes on.
-bool ShellRunner::end_iteration() {
-  if (breaks_ == 0) return !stopped();
-  --breaks_;
-  return std::exchange(continues_, false) && !stopped();
+ShellStatus ShellRunner::run_arithmetic(std::string_view text) {
+  last_test_ = {};
+  const auto value = expander_.arithmetic(text);
+  return value ? known(*value != 0) : open;
 }
 
-// A loop that waits for the outside is walked once; one that reads the script's own arguments not at all.
-ShellStatus ShellRunner::run_loop(const ShellNode& node) {
-  const std::string condition = condition_text(node.children.front());
-  for (int i = 0; i < kMostShellIterations && !stopped(); ++i) {
-    ShellStatus status = run_condition(node.children[0]);
-    if (status != open && node.flag) status = known(status == failure);
-    if (status == failure) break;
-    if (status == open && (condition.find("$#") != std::string::npos || condition.find("$1") != std::string::npos ||
-                           condition.starts_with("getopts")))
-      break;
-    const auto before = variables_.values;
-    run_list(node.children[1]);
-    if (!end_iteration() || status == open || before == variables_.values) break;  // an endless loop
-  }
-  return success;
-}
-
-std::string ShellRunner::condition_text(const ShellNode& list) {
-  return list.children.empty() ? std::string() : text_of(list.children.front());
-}
-
-ShellStatus ShellRunner::run_for(const ShellNode& node) {
-  std::vector<ShellValue> items;
-  if (!node.flag) items = variables_.arguments.value_or(std::vector<ShellValue>{{"$@", true}});
-  for (const std::string& raw : node.words)
-    for (const std::string& word : brace_range(raw))
-      for (ShellValue& item : expander_.fields(word)) items.push_back(std::move(item));
-  int left = kMostShellIterations;
-  for (const ShellValue& item : items) {
-    if (--left < 0 || stopped()) break;
-    variables_.set(node.text, item);
-    run_list(node.children.front());
-    if (!end_iteration()) break;
-  }
-  return success;
-}
-
-// {1..4} in the list of a `for`
-std::vector<std::string> ShellRunner::brace_range(const std::string& raw) {
-  const std::size_t dots = raw.find("..");
-  int first = 0, last = 0;
-  if (!raw.starts_with('{') || !raw.ends_with('}') || dots == std::string::npos) return {raw};
-  const char* const end = raw.data() + raw.size() - 1;
-  const auto a = std::from_chars(raw.data() + 1, raw.data() + dots, first);
-  const auto b = std::from_chars(raw.data() + dots + 2, end, last);
-  if (a.ec != std::errc{} || a.ptr != raw.data() + dots || b.ec != std::errc{} || b.ptr != end) return {raw};
-  std::vector<std::string> out;
-  const int step = first <= last ? 1 : -1;
-  for (int i = first; out.size() <= kMostShellIterations; i += step) {
-    out.push_back(std::to_string(i));
-    if (i == last) break;
-  }
-  return out;
-}
-
-ShellStatus ShellRunner::run_c_for(const ShellNode& node) {
-  std::vector<std::string> parts(1);
-  for (const char c : node.text) {
-    if (c == ';')
-      parts.emplace_back();
-    else
-      parts.back().push_back(c);
-  }
-  parts.resize(3);
-  run_arithmetic(parts[0]);
-  for (int i = 0; i < kMostShellIterations && !stopped(); ++i) {
-    const ShellStatus status = run_arithmetic(parts[1]);
-    if (status == failure) break;
-    run_list(node.children.front());
-    if (!end_iteration() || status == open) break;
-    run_arithmetic(parts[2]);
-  }
-  return success;
-}
-
-ShellStatus ShellRunner::run_case(const ShellNode& node) {
-  const ShellValue subject = expander_.word(node.words.front());
-  if (!subject.is_open) {
-    for (std::size_t i = 0; i < node.patterns.size(); ++i)
-      for (const std::string& pattern : node.patterns[i])
-        if (matches_pattern(subject.text, expander_.word(pattern).text)) return run_list(node.children[i]);
-    return success;
-  }
-  const std::string name(plain_variable(node.words.front()));
-  const std::string what = name.empty() ? headline(node.words.front()) : name;
-  std::vector<std::string> labels;
-  bool has_other = false;
-  for (const std::vector<std::string>& patterns : node.patterns) {
-    has_other |= std::ranges::find(patterns, "*") != patterns.end();
-    labels.push_back(fmt::format("{}={}", what, fmt::join(patterns, "|")));
-  }
-  if (!has_other) labels.push_back(what + "=(other)");
-  const std::size_t taken = choices_.choose(std::move(labels));
-  if (taken >= node.patterns.size()) return success;
-  const ShellValue value = expander_.word(node.patterns[taken].empty() ? "" : node.patterns[taken].front());
-  if (!name.empty() && !value.is_open && value.text.find_first_of("*?[") == std::string::npos)
-    variables_.set(name, value);
-  return run_list(node.children[taken]);
+// A text that runs as a part of this one: of eval, source and trap.
+ShellStatus ShellRunner::run_text(std::string_view text, std::size_t line) {
+  constexpr int kMostNested = 16;
+  if (nested_ == kMostNested) return refuse(line, "texts run each other without end: write them out"), open;
+  Result<ShellScript> script = parse_shell(text);
+  if (!script) return refuse(line, script.error().message), open;
+  texts_.push_back(std::move(*script));
+  const ShellScript* const outer = std::exchange(script_, &texts_.back());
+  const std::size_t outer_line = std::exchange(text_line_, text_line_ > 0 ? text_line_ : line);
+  ++nested_;
+  const ShellStatus status = run_list(script_->root);
+  --nested_;
+  script_ = outer;
+  text_line_ = outer_line;
+  return status;
 }
 
 std::size_t ShellChoices::choose(std::vector<std::string> labels) {
@@ -334,8 +327,8 @@ std::vector<std::string> ShellChoices::labels() const {
 }
 
 Result<void> run_shell(const ShellScript& script, ShellVariables& variables, ShellChoices& choices,
-                       const OnShellStart& on_start) {
-  return ShellRunner(script, variables, choices, on_start).run();
+                       const OnShellStart& on_start, const ReadShellFile& read_file) {
+  return ShellRunner(script, variables, choices, on_start, read_file).run();
 }
 
 }  // namespace a2asim

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "model/base/result.h"
+#include "model/launch/launch_file.h"
 #include "model/launch/shell_expand.h"
 #include "model/launch/shell_syntax.h"
 
@@ -50,9 +51,9 @@ struct ShellStart {
 // True: it is what the caller looks for, and counts as having gone well. How other commands end is not known.
 using OnShellStart = std::function<bool(const ShellStart&)>;
 
-// Errors: bad_input for text that expands or runs without bound.
+// Errors: bad_input for text that expands or runs without bound, and for what only a running shell can tell.
 Result<void> run_shell(const ShellScript& script, ShellVariables& variables, ShellChoices& choices,
-                       const OnShellStart& on_start);
+                       const OnShellStart& on_start, const ReadShellFile& read_file = {});
 
 // --- tests, as [ ] and [[ ]] decide them
 enum class ShellStatus : unsigned char { success, failure, open };
@@ -64,7 +65,11 @@ struct ShellTest {
   bool negated = false;  // success means that they differ
 };
 // words: raw, without the brackets. double_brackets: patterns on the right of ==, && and || inside.
-ShellTest evaluate_test(ShellExpander& expander, const std::vector<std::string>& words, bool double_brackets);
+ShellTest evaluate_test(ShellExpander& expander, const ShellVariables& variables, const std::vector<std::string>& words,
+                        bool double_brackets);
+
+// Of `export`, `local` and their like: the words are read before they are expanded.
+bool is_declaration(std::string_view verb);
 
 // "ROLE" of "$ROLE" or ${ROLE}, quoted or not; empty for anything else.
 std::string_view plain_variable(std::string_view raw);

@@ -1,7 +1,8 @@
+// ShellRunner: simple commands, assignments and functions.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
+#include <utility>
 
 #include "model/launch/shell_runner.h"
 
@@ -12,46 +13,7 @@ using enum ShellStatus;
 
 constexpr int kMostCalls = 30;  // of functions inside each other
 
-ShellStatus known(bool holds) { return holds ? success : failure; }
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> list) {
-  return std::ranges::find(list, word) != list.end();
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
 }  // namespace
-
-// `i++`, `i+=2`, `i = n * 2`, or any expression.
-ShellStatus ShellRunner::run_arithmetic(const std::string& text) {
-  std::string_view rest = text;
-  rest = trimmed(rest);
-  if (rest.empty()) return success;
-  std::size_t end = 0;
-  const bool prefix = rest.starts_with("++") || rest.starts_with("--");
-  if (prefix) rest = std::string_view(rest.substr(2));
-  while (end < rest.size() && is_shell_name_char(rest[end])) ++end;
-  const std::string name(rest.substr(0, end));
-  const std::string_view tail = trimmed(rest.substr(end));
-  std::string expression;
-  if (!name.empty() && is_shell_name_start(name.front())) {
-    if (prefix || tail == "++" || tail == "--")
-      expression = name + (text.find("++") != std::string::npos ? " + 1" : " - 1");
-    else if (tail.starts_with('=') && !tail.starts_with("=="))
-      expression = tail.substr(1);
-    else if (tail.size() > 2 && tail[1] == '=' && std::string_view("+-*/%").find(tail[0]) != std::string_view::npos)
-      expression = fmt::format("{} {} ({})", name, tail[0], tail.substr(2));
-  }
-  const auto value = expander_.arithmetic(expression.empty() ? std::string_view(text) : std::string_view(expression));
-  if (!expression.empty())
-    variables_.set(name, value ? ShellValue{std::to_string(*value)} : ShellValue{"$" + name, true});
-  last_test_ = {};
-  return value ? known(*value != 0) : open;
-}
 
 std::optional<ShellRunner::Assignment> ShellRunner::read_assignment(std::string_view raw) {
   std::size_t end = 0;
@@ -59,7 +21,7 @@ std::optional<ShellRunner::Assignment> ShellRunner::read_assignment(std::string_
   if (end == 0 || !is_shell_name_start(raw.front())) return std::nullopt;
   Assignment out{raw.substr(0, end), {}, {}};
   if (raw.substr(end).starts_with('[')) {
-    const std::size_t close = raw.find(']', end);
+    const std::size_t close = end_of_index(raw, end);
     if (close == std::string_view::npos) return std::nullopt;
     out.index = raw.substr(end + 1, close - end - 1);
     end = close + 1;
@@ -72,131 +34,143 @@ std::optional<ShellRunner::Assignment> ShellRunner::read_assignment(std::string_
 }
 
 void ShellRunner::assign(const Assignment& assignment) {
-  const std::string name(assignment.name);
-  ShellValue value = expander_.word(assignment.value);
-  if (assignment.index.empty()) {
-    if (assignment.appends) {
-      const ShellValue& before = variables_.values[name];
-      value = {before.text + value.text, before.is_open || value.is_open};
-    }
-    return variables_.set(name, std::move(value));
-  }
-  if (variables_.keyed.contains(name))
-    return variables_.set(name + '[' + expander_.word(assignment.index).text + ']', std::move(value));
-  std::vector<ShellValue>& items = variables_.arrays[name];
-  const auto at = expander_.arithmetic(assignment.index);
-  if (!at || *at < 0 || *at > kMostShellIterations) return variables_.unset(name);  // names for keys: not followed
-  if (items.size() <= static_cast<std::size_t>(*at)) items.resize(static_cast<std::size_t>(*at) + 1);
-  items[static_cast<std::size_t>(*at)] = std::move(value);
-  variables_.values.insert_or_assign(name, items.front());
+  expander_.assign({assignment.name, assignment.index}, expander_.word(assignment.value), assignment.appends);
 }
 
+// NAME=(..), NAME+=(..), and `declare -A NAME=(..)`.
 ShellStatus ShellRunner::run_array(const ShellNode& node) {
-  declare(node.operators);
-  const auto keys = [](const std::string& word) {
-    return word.starts_with('-') && word.find('A') != std::string::npos;
-  };
-  if (std::ranges::any_of(node.operators, keys)) variables_.keyed.insert(node.text);
-  if (variables_.keyed.contains(node.text)) {  // ([tp]=4 [dp]=2)
-    for (const std::string& raw : node.words)
-      if (const auto element = read_assignment(node.text + raw); element && !element->index.empty()) assign(*element);
-    return success;
+  Declaration declaration;
+  const bool declares = !node.operators.empty() && is_declaration(node.operators.front());
+  if (declares) {
+    declaration = read_declaration(node.operators);
+    declare(node.operators, node);
+  } else {
+    for (const std::string& raw : node.operators)
+      if (const auto one = read_assignment(raw)) assign(*one);
   }
-  std::vector<ShellValue> items;
-  for (const std::string& raw : node.words)
-    for (ShellValue& item : expander_.fields(raw)) items.push_back(std::move(item));
-  std::vector<ShellValue>& own = variables_.arrays[node.text];
-  if (!node.flag) own.clear();
-  own.insert(own.end(), items.begin(), items.end());
-  variables_.values.insert_or_assign(node.text, own.empty() ? ShellValue{} : own.front());
-  return success;
-}
-
-// `export A=1 B`, `local TP=4`, `unset A`: true when the words are such a command.
-bool ShellRunner::declare(const std::vector<std::string>& words) {
-  if (words.empty() || !is_one_of(words.front(), {"export", "unset", "declare", "typeset", "local", "readonly"}))
-    return false;
-  const bool unsets = words.front() == "unset";
-  bool exports = words.front() == "export", is_keyed = false;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const std::string& raw = words[i];
-    if (raw.starts_with('-')) {
-      exports |= raw.find('x') != std::string::npos;
-      is_keyed |= raw.find('A') != std::string::npos;
+  struct Element {
+    std::string_view index;  // raw
+    ShellValue value;
+    bool appends = false;
+  };
+  std::vector<Element> elements;  // read before the array is emptied: A=("${A[@]}" x)
+  for (const std::string& raw : node.words) {
+    const std::string named = node.text + raw;
+    const auto one = raw.starts_with('[') ? read_assignment(named) : std::nullopt;
+    if (one && !one->index.empty())
+      elements.push_back(
+          {std::string_view(raw).substr(1, one->index.size()), expander_.word(one->value), one->appends});
+    else
+      for (ShellValue& item : expander_.fields(raw)) elements.push_back({{}, std::move(item)});
+  }
+  if (declares) declare_name(declaration, node.text);
+  ShellVariable& variable = variables_.named[node.text];
+  if (variable.is_readonly) return refuse(node.line, node.text + " is read-only and is set again: take one out"), open;
+  if (!node.flag) variable.items.clear(), variable.keys.clear(), variable.is_open = false;
+  variable.is_array = !variable.is_keyed;
+  const bool pairs = variable.is_keyed && !elements.empty() && elements.front().index.empty();  // (key value ..)
+  std::int64_t next = variable.items.empty() ? 0 : variable.items.rbegin()->first + 1;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    Element& one = elements[i];
+    if (pairs) {
+      ShellValue value = i + 1 < elements.size() ? elements[i + 1].value : ShellValue{};
+      variable.is_open |= one.value.is_open || one.value.is_many || value.is_many;
+      variable.keys[one.value.text] = std::move(value);
+      ++i;
       continue;
     }
-    const auto assignment = read_assignment(raw);
-    const std::string name = assignment ? std::string(assignment->name) : expander_.word(raw).text;
-    if (words.front() == "local" && !locals_.empty()) keep_local(name);
-    if (unsets) variables_.unset(name);
-    if (is_keyed) variables_.keyed.insert(name);
-    if (assignment) assign(*assignment);
-    if (exports) variables_.exported.insert(name);
+    const std::string index = one.index.empty() ? std::to_string(next) : std::string(one.index);
+    if (!variable.is_keyed) next = expander_.number_of_index(node.text, index).value_or(next) + 1;
+    expander_.assign({node.text, index}, std::move(one.value), one.appends);
   }
-  return true;
-}
-
-void ShellRunner::keep_local(const std::string& name) {
-  const auto found = variables_.values.find(name);
-  locals_.back().emplace(name, found == variables_.values.end() ? std::nullopt : std::optional(found->second));
+  if (declares) finish_declaration(declaration, node.text);
+  return success;
 }
 
 ShellStatus ShellRunner::run_simple(const ShellNode& node) {
   last_test_ = {};
-  if (declare(node.words)) return success;
-  const std::size_t assignments = static_cast<std::size_t>(
-      std::ranges::find_if(node.words, [](const std::string& raw) { return !read_assignment(raw); }) -
-      node.words.begin());
-  if (assignments == node.words.size()) {
-    for (const std::string& raw : node.words) assign(*read_assignment(raw));
-    return success;
+  std::span<const std::string> raw = node.words;
+  std::size_t verb = 0;
+  while (verb + 1 < raw.size() && (raw[verb] == "builtin" || raw[verb] == "command")) ++verb;
+  if (verb < raw.size() && declare(raw.subspan(verb), node)) return success;
+  std::size_t assignments = 0;
+  while (assignments < raw.size() && read_assignment(raw[assignments])) ++assignments;
+  if (assignments < raw.size() && (raw[assignments] == "[" || raw[assignments] == "test")) {
+    const bool bracket = raw[assignments] == "[" && raw.back() == "]";
+    return run_test({raw.begin() + static_cast<std::ptrdiff_t>(assignments) + 1, raw.end() - (bracket ? 1 : 0)}, false);
   }
-  if (is_one_of(node.words.front(), {"[", "test"})) {
-    const bool bracket = node.words.front() == "[";
-    return run_test({node.words.begin() + 1, node.words.end() - (bracket && node.words.back() == "]" ? 1 : 0)}, false);
-  }
-  std::vector<ShellValue> words;
-  for (std::size_t i = 0; i < node.words.size(); ++i) {
-    if (i < assignments) {
-      const Assignment assignment = *read_assignment(node.words[i]);
-      ShellValue value = expander_.word(assignment.value);
-      value.text = fmt::format("{}={}", assignment.name, value.text);
-      words.push_back(std::move(value));
-      continue;
-    }
-    for (ShellValue& field : expander_.fields(node.words[i])) words.push_back(std::move(field));
-  }
-  return words.empty() ? success : run_words(words, node);
+  if (assignments < raw.size() && raw[assignments].find('[') != std::string::npos &&
+      !raw[assignments].starts_with('[') &&
+      !assigned_name(raw[assignments].substr(0, raw[assignments].find('[')) + "=").empty())
+    return refuse(node.line, fmt::format("{} is not read: write an index without blanks", raw[assignments])), open;
+  Words words;
+  for (const std::string& one : raw.subspan(assignments))
+    std::ranges::move(expander_.fields(one), std::back_inserter(words));
+  if (!words.empty()) return run_with(raw.first(assignments), words, node);
+  for (const std::string& one : raw.first(assignments)) assign(*read_assignment(one));
+  const bool runs = std::ranges::any_of(raw, [](const std::string& one) {
+    return one.find("$(") != std::string::npos || one.find('`') != std::string::npos;
+  });
+  return runs ? open : success;
 }
 
-ShellStatus ShellRunner::run_words(const std::vector<ShellValue>& words, const ShellNode& node) {
-  const std::string& verb = words.front().text;
-  if (const auto found = functions_.find(verb); found != functions_.end()) return call(*found->second, words);
-  if (is_one_of(verb, {"true", ":"})) return success;
-  if (verb == "false") return failure;
-  if (verb == "exit" || verb == "return") {
-    (verb == "return" && calls_ > 0 ? returns_ : leaves_) = true;
-    return open;
+// NAME=value in front of a command: for a function or what the shell does itself, set while it runs; for others, words.
+ShellStatus ShellRunner::run_with(std::span<const std::string> assignments, const Words& words, const ShellNode& node) {
+  if (assignments.empty()) return run_words(words, node, true);
+  std::vector<std::pair<std::string, std::optional<ShellVariable>>> before;
+  Words all;
+  for (const std::string& raw : assignments) {
+    const Assignment one = *read_assignment(raw);
+    const std::string name(one.name);
+    const auto found = variables_.named.find(name);
+    before.emplace_back(name, found == variables_.named.end() ? std::nullopt : std::optional(found->second));
+    assign(one);
+    variables_.named[name].is_exported = true;
+    const ShellValue* const value = variables_.named[name].first();
+    all.push_back(
+        {fmt::format("{}={}", name, value == nullptr ? "" : value->text), value != nullptr && value->is_open});
   }
-  if (verb == "break" || verb == "continue") {
-    breaks_ = 1;
-    continues_ = verb == "continue";
-    return success;
-  }
-  if (verb == "shift") return shift(words);
-  if (verb == "set") return set(words);
-  if (verb == "read" || verb == "mapfile" || verb == "readarray") return read(words);
-  if (verb == "let" && words.size() > 1) return run_arithmetic(words[1].text);
-  const bool is_wanted = start(words, node);
-  if (verb == "exec" && words.size() > 1) leaves_ = true;
+  const bool is_function = functions_.contains(words.front().text);
+  ShellStatus status = open;
+  std::optional<ShellStatus> own;
+  if (is_function)
+    status = run_words(words, node, true);
+  else
+    own = run_builtin(words, node);
+  std::ranges::reverse(before);
+  for (auto& [name, variable] : before)
+    variable ? void(variables_.named[name] = std::move(*variable)) : void(variables_.named.erase(name));
+  if (is_function || own) return own.value_or(status);
+  std::ranges::copy(words, std::back_inserter(all));
+  const bool is_wanted = start(all, node);
+  if (words.front().text == "exec" && words.size() > 1) end_by_exec();
   return is_wanted ? success : open;
 }
 
-bool ShellRunner::start(const std::vector<ShellValue>& words, const ShellNode& node) {
-  ShellStart one{words, variables_, node.line, std::nullopt, {}};
+ShellStatus ShellRunner::run_words(const Words& words, const ShellNode& node, bool with_functions) {
+  const std::string& verb = words.front().text;
+  if (const auto found = functions_.find(verb); with_functions && found != functions_.end())
+    return call(found->second, words);
+  const bool is_command = verb == "command" && words.size() > 1 && !words[1].text.starts_with('-');
+  if (words.size() > 1 && (verb == "builtin" || is_command))
+    return run_words({words.begin() + 1, words.end()}, node, false);
+  if (const auto own = run_builtin(words, node)) return *own;
+  const bool is_wanted = start(words, node);
+  if (verb == "exec" && words.size() > 1) end_by_exec();
+  return is_wanted ? success : open;
+}
+
+// Another program takes the shell's place: no trap runs.
+void ShellRunner::end_by_exec() {
+  leaves_ = true;
+  at_exit_.clear();
+}
+
+bool ShellRunner::start(const Words& words, const ShellNode& node) {
+  ShellStart one{words, variables_, text_line_ > 0 ? text_line_ : node.line, std::nullopt, {}};
   for (const ShellRedirect& redirect : node.redirects) {
     if (redirect.heredoc >= 0) {
-      const ShellHeredoc& heredoc = script_.heredocs[static_cast<std::size_t>(redirect.heredoc)];
+      const ShellHeredoc& heredoc = script_->heredocs[static_cast<std::size_t>(redirect.heredoc)];
       one.input = heredoc.expands ? expander_.text(heredoc.text) : ShellValue{heredoc.text};
     } else if (redirect.op == "<<<") {
       one.input = expander_.word(redirect.target);
@@ -208,41 +182,24 @@ bool ShellRunner::start(const std::vector<ShellValue>& words, const ShellNode& n
   return on_start_(one);
 }
 
-ShellStatus ShellRunner::call(const ShellNode& body, const std::vector<ShellValue>& words) {
-  if (calls_ == kMostCalls) return open;
+ShellStatus ShellRunner::call(const Function& function, const Words& words) {
+  if (calls_ == kMostCalls)
+    return refuse(function.body->line, fmt::format("functions call each other more than {} deep", kMostCalls)), open;
   ++calls_;
   locals_.emplace_back();
-  const auto before = std::exchange(variables_.arguments, std::vector(words.begin() + 1, words.end()));
-  const ShellStatus status = run_node(body);
+  const int outer_loops = std::exchange(loops_, 0);
+  const ShellScript* const outer = std::exchange(script_, function.script);
+  const auto before = std::exchange(variables_.arguments, Words(words.begin() + 1, words.end()));
+  ShellStatus status = run_node(*function.body);
   variables_.arguments = before;
-  for (auto& [name, value] : locals_.back()) value ? variables_.set(name, *value) : variables_.unset(name);
+  script_ = outer;
+  loops_ = outer_loops;
+  for (auto& [name, variable] : locals_.back())
+    variable ? void(variables_.named[name] = std::move(*variable)) : void(variables_.named.erase(name));
   locals_.pop_back();
   --calls_;
-  return std::exchange(returns_, false) ? open : status;
-}
-
-ShellStatus ShellRunner::shift(const std::vector<ShellValue>& words) {
-  if (!variables_.arguments) return success;
-  std::vector<ShellValue>& arguments = *variables_.arguments;
-  const bool two = words.size() > 1 && words[1].text == "2";
-  arguments.erase(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(
-                                                             std::min<std::size_t>(two ? 2 : 1, arguments.size())));
-  return success;
-}
-
-// `set -- a b`; options of the shell change nothing here.
-ShellStatus ShellRunner::set(const std::vector<ShellValue>& words) {
-  if (words.size() > 1 && words[1].text == "--") variables_.arguments.emplace(words.begin() + 2, words.end());
-  return success;
-}
-
-ShellStatus ShellRunner::read(const std::vector<ShellValue>& words) {
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    const std::string& name = words[i].text;
-    if (name.starts_with('-') || name.empty() || !std::ranges::all_of(name, is_shell_name_char)) continue;
-    variables_.set(name, {"$" + name, true});
-  }
-  return open;
+  if (std::exchange(returns_, false)) status = left_with_;
+  return status;
 }
 
 }  // namespace a2asim

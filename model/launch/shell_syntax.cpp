@@ -59,14 +59,23 @@ class Parser {
   void list_into(ShellNode& list) {
     for (;;) {
       while (at(Token::newline) || at(Token::semicolon) || at(Token::background)) advance();
-      if (failed() || at(Token::end) || at(Token::close) || at(Token::double_semicolon)) return;
+      if (failed() || at(Token::end) || at(Token::close) || at(Token::end_case)) return;
       if (at(Token::word) && std::ranges::find(kClosers, word()) != std::end(kClosers)) return;
       if (at(Token::and_) || at(Token::or_) || at(Token::pipe)) {
         skip_stray();
         continue;
       }
       list.children.push_back(and_or());
+      if (at(Token::background)) run_apart(list.children.back());
     }
+  }
+
+  // `command &` is a shell of its own: what it sets is gone, and its exit ends nothing else.
+  static void run_apart(ShellNode& node) {
+    ShellNode apart = make_node(ShellKind::subshell, node.line);
+    apart.flag = true;
+    apart.children.push_back(std::move(node));
+    node = std::move(apart);
   }
 
   ShellNode list() {
@@ -135,6 +144,11 @@ class Parser {
       expect("}", "{", where);
     } else if (word() == "[[") {
       node = test();
+    } else if (word() == "coproc") {
+      advance();
+      node = command();
+      run_apart(node);
+      return node;
     } else if (word() == "function") {
       advance();
       std::string name = word();
@@ -150,8 +164,7 @@ class Parser {
   }
 
   void redirects(ShellNode& node) {
-    while (!failed() && lex_.at_redirect())
-      if (auto one = lex_.redirect()) node.redirects.push_back(std::move(*one));
+    while (!failed() && lex_.at_redirect()) node.redirects.push_back(lex_.redirect());
   }
 
   ShellNode simple() {
@@ -195,7 +208,7 @@ class Parser {
     while (!failed() && !at(Token::close)) {
       if (at(Token::end)) lex_.stop("array", where);
       if (at(Token::word) && !word().empty()) node.words.push_back(word());
-      if (at(Token::word) && word().empty() && lex_.at_redirect()) lex_.operator_character();
+      if (at(Token::word) && lex_.at_redirect()) lex_.operator_character();
       advance();
     }
     advance();
@@ -277,6 +290,7 @@ class Parser {
   ShellNode for_command() {
     ShellNode node = make_node(ShellKind::for_, line());
     const std::size_t where = lex_.begin();
+    if (word() == "select") node.operators.push_back(word());
     advance();
     if (at(Token::open) && lex_.begins_with("((")) {
       const ShellNode head = arithmetic();
@@ -314,14 +328,16 @@ class Parser {
       std::vector<std::string> patterns;
       while (!failed() && !at(Token::close)) {
         if (at(Token::end) || at(Token::newline)) return lex_.stop("case", where), node;
+        if (at(Token::open))
+          lex_.refuse(fmt::format("line {} of the command: patterns such as @(a|b) are not read: write a|b", line()));
         if (at(Token::word)) patterns.push_back(word());
         advance();
       }
       advance();
       node.patterns.push_back(std::move(patterns));
       node.children.push_back(list());
-      if (at(Token::double_semicolon)) advance();
-      while (at(Token::background)) advance();  // ;;&
+      node.operators.emplace_back(at(Token::end_case) ? lex_.token_text() : ";;");
+      if (at(Token::end_case)) advance();
       lex_.skip_newlines();
     }
     expect("esac", "case", where);

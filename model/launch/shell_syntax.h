@@ -35,9 +35,9 @@ enum class ShellKind : std::uint8_t {
   arithmetic,  // (( text ))
   if_,         // condition, body, condition, body, .. [else body]
   loop,        // while or until: condition, body
-  for_,        // name in words: body
+  for_,        // name in words: body; operators: {"select"}
   c_for,       // text "init;condition;step": body
-  case_,       // words[0] is the subject; child i runs for patterns[i]
+  case_,       // words[0] is the subject; child i runs for patterns[i] and ends with operators[i]
   function,    // name; child is its body
   group,       // { children }
   subshell,    // ( children )
@@ -50,7 +50,7 @@ struct ShellNode {
   std::vector<std::string> words;  // raw
   std::vector<ShellRedirect> redirects;
   std::vector<ShellNode> children;
-  std::vector<std::string> operators;              // of and_or
+  std::vector<std::string> operators;              // of and_or, case_; what stands in front of an array
   std::vector<std::vector<std::string>> patterns;  // of case_
   bool flag = false;  // appends (array), until (loop), negated (pipeline), has else (if_), has `in` (for_)
 };
@@ -75,6 +75,7 @@ std::string_view assigned_name(std::string_view word);
 // begins none); npos without an end.
 std::size_t end_of_quote(std::string_view text, std::size_t open);
 std::size_t end_of_expansion(std::string_view text, std::size_t dollar);
+std::size_t end_of_index(std::string_view text, std::size_t open);  // the ] of the [ at `open`
 
 inline bool is_shell_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 inline bool is_shell_name_char(char c) { return is_shell_name_start(c) || (c >= '0' && c <= '9'); }

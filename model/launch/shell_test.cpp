@@ -23,21 +23,73 @@ std::optional<std::int64_t> number(std::string_view text) {
                                                                                     : std::nullopt;
 }
 
+struct Operand {
+  std::string raw;
+  ShellValue value;
+};
+
 class Test {
  public:
-  Test(ShellExpander& expander, const std::vector<std::string>& words, bool double_brackets)
-      : expander_(expander), words_(words), double_brackets_(double_brackets) {}
+  Test(ShellExpander& expander, const ShellVariables& variables, const std::vector<std::string>& words,
+       bool double_brackets)
+      : expander_(expander), variables_(variables), double_brackets_(double_brackets) {
+    for (const std::string& raw : words) {
+      if (double_brackets) {
+        words_.push_back({raw, {}});
+        continue;
+      }
+      std::vector<ShellValue> fields = expander.fields(raw);
+      for (ShellValue& field : fields) words_.push_back({fields.size() == 1 ? raw : "", std::move(field)});
+    }
+  }
 
   ShellTest run() {
-    ShellTest test = disjunction();
-    if (at_ < words_.size()) return {};  // no test that is known here
-    return test;
+    const ShellTest test = double_brackets_ ? disjunction() : by_count(words_.size());
+    if (at_ == words_.size()) return test;
+    const bool is_known = std::ranges::none_of(words_, [](const Operand& word) { return word.value.is_open; });
+    return {!double_brackets_ && is_known ? failure : open};  // [ ] with too many words is an error of the shell's
   }
 
  private:
-  bool at(std::string_view word) const { return at_ < words_.size() && words_[at_] == word; }
+  bool at(std::string_view word) const { return at_ < words_.size() && is(at_, word); }
+  bool is(std::size_t at, std::string_view word) const {
+    return double_brackets_ ? words_[at].raw == word : !words_[at].value.is_open && words_[at].value.text == word;
+  }
   bool at_operator(std::string_view single, std::string_view twice) const {
     return double_brackets_ ? at(twice) : at(single);
+  }
+  std::string_view operator_at(std::size_t at) const {
+    const Operand& word = words_[at];
+    return double_brackets_ ? word.raw : word.value.is_open ? std::string_view() : std::string_view(word.value.text);
+  }
+  ShellValue value_at(std::size_t at) { return double_brackets_ ? expander_.word(words_[at].raw) : words_[at].value; }
+
+  // [ ] with up to four words is read by their number.
+  ShellTest by_count(std::size_t count) {
+    const std::size_t first = at_;
+    const auto wrong = [&] { return at_ = first + count, ShellTest{failure}; };  // an error of the shell's
+    if (count == 0) return {failure};
+    if (count == 1) return nonempty(at_++, false);
+    if (count == 3 && is_binary(operator_at(at_ + 1))) return binary();
+    if (count == 3 && (is(at_ + 1, "-a") || is(at_ + 1, "-o"))) return disjunction();
+    if (count <= 4 && at("!")) {
+      ++at_;
+      return negated(by_count(count - 1));
+    }
+    if (count == 2) return is_unary(operator_at(at_)) ? unary() : wrong();
+    if ((count == 3 || count == 4) && at("(") && is(at_ + count - 1, ")")) {
+      ++at_;
+      const ShellTest inside = by_count(count - 2);
+      ++at_;
+      return inside;
+    }
+    return count == 3 ? wrong() : disjunction();
+  }
+
+  static ShellTest negated(ShellTest test) {
+    test.status = inverted(test.status);
+    test.negated = !test.negated;
+    return test;
   }
 
   ShellTest disjunction() {
@@ -70,9 +122,7 @@ class Test {
     ShellTest test;
     if (at("!") && at_ + 1 < words_.size()) {
       ++at_;
-      test = negation();
-      test.status = inverted(test.status);
-      test.negated = !test.negated;
+      test = negated(negation());
     } else if (at("(")) {
       ++at_;
       test = disjunction();
@@ -86,65 +136,85 @@ class Test {
 
   ShellTest primary() {
     const std::size_t left = words_.size() - at_;
-    if (left >= 2 && words_[at_].size() == 2 && words_[at_][0] == '-' && !(left >= 3 && is_binary(words_[at_ + 1])))
-      return unary();
-    if (left >= 3 && is_binary(words_[at_ + 1])) return binary();
+    if (left >= 2 && is_unary(operator_at(at_)) && !(left >= 3 && is_binary(operator_at(at_ + 1)))) return unary();
+    if (left >= 3 && is_binary(operator_at(at_ + 1))) return binary();
     if (left == 0) return {failure};
-    return nonempty(words_[at_++], false);
+    return nonempty(at_++, false);
   }
 
+  static bool is_unary(std::string_view word) {
+    return word.size() == 2 && word[0] == '-' &&
+           std::string_view("abcdefghknoprstuvwxzGLNORS").find(word[1]) != std::string_view::npos;
+  }
   static bool is_binary(std::string_view word) {
     return is_one_of(word,
                      {"=", "==", "!=", "=~", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"});
   }
 
-  ShellTest nonempty(const std::string& raw, bool negated) {
-    const ShellValue value = expander_.word(raw);
+  ShellTest nonempty(std::size_t at, bool negated) {
+    const ShellValue value = value_at(at);
     if (!value.is_open) return {known(value.text.empty() == negated)};
-    return {open, std::string(plain_variable(raw)), "", !negated};
+    return {open, std::string(plain_variable(words_[at].raw)), "", !negated};
   }
 
   ShellTest unary() {
-    const std::string op = words_[at_];
-    const std::string& raw = words_[at_ + 1];
+    const std::string_view op = operator_at(at_);
+    const std::size_t of = at_ + 1;
     at_ += 2;
-    if (op == "-z") return nonempty(raw, true);
-    if (op == "-n") return nonempty(raw, false);
-    return {};  // files, terminals
+    if (op == "-z") return nonempty(of, true);
+    if (op == "-n") return nonempty(of, false);
+    if (op != "-v") return {};  // files, terminals
+    const ShellValue name = value_at(of);
+    const ShellVariable* const variable = name.is_open ? nullptr : variables_.find(name.text);
+    return variable == nullptr || variable->is_open ? ShellTest{} : ShellTest{known(variable->first() != nullptr)};
   }
 
   ShellTest binary() {
-    const std::string& left = words_[at_];
-    const std::string& op = words_[at_ + 1];
-    const std::string& right = words_[at_ + 2];
+    const std::size_t left = at_, right = at_ + 2;
+    const std::string_view op = operator_at(at_ + 1);
     at_ += 3;
-    const ShellValue a = expander_.word(left), b = expander_.word(right);
-    if (is_one_of(op, {"=", "==", "!="})) {
-      const bool negated = op == "!=";
-      if (!a.is_open && !b.is_open) {
-        const bool quoted = right.find_first_of("\"'") != std::string::npos;
-        const bool same = double_brackets_ && !quoted ? matches_pattern(a.text, b.text) : a.text == b.text;
-        return {known(same != negated)};
-      }
-      if (a.is_open != b.is_open)
-        return {open, std::string(plain_variable(a.is_open ? left : right)), a.is_open ? b.text : a.text, negated};
-      return {};
-    }
+    const ShellValue a = value_at(left);
+    if (is_one_of(op, {"=", "==", "!="})) return equals(a, left, right, op == "!=");
+    if (op == "=~") return regex(a, right);
+    const ShellValue b = value_at(right);
     if (a.is_open || b.is_open) return {};
     if (op == "<" || op == ">") return {known(op == "<" ? a.text < b.text : a.text > b.text)};
-    const auto x = number(a.text), y = number(b.text);
-    if (!x || !y) return {};
+    if (is_one_of(op, {"-nt", "-ot", "-ef"})) return {};
+    const auto x = double_brackets_ ? expander_.arithmetic(a.text) : number(a.text);
+    const auto y = double_brackets_ ? expander_.arithmetic(b.text) : number(b.text);
+    if (!x || !y) return {double_brackets_ ? open : failure};  // [ x -eq 1 ] is an error of the shell's
     if (op == "-eq") return {known(*x == *y)};
     if (op == "-ne") return {known(*x != *y)};
     if (op == "-lt") return {known(*x < *y)};
     if (op == "-le") return {known(*x <= *y)};
     if (op == "-gt") return {known(*x > *y)};
-    if (op == "-ge") return {known(*x >= *y)};
-    return {};
+    return {known(*x >= *y)};
+  }
+
+  ShellTest equals(const ShellValue& a, std::size_t left, std::size_t right, bool negated) {
+    const ShellValue b = double_brackets_ ? expander_.pattern(words_[right].raw) : value_at(right);
+    expander_.charge(a.text.size() * b.text.size() / 64);
+    if (!a.is_open && !b.is_open)
+      return {known((double_brackets_ ? matches_pattern(a.text, b.text) : a.text == b.text) != negated)};
+    if (a.is_open == b.is_open) return {};
+    const ShellValue plain = a.is_open ? value_at(right) : a;
+    if (a.is_open && double_brackets_ && b.text.find_first_of("*?[\\") != std::string::npos && b.text != plain.text)
+      return {};
+    return {open, std::string(plain_variable(words_[a.is_open ? left : right].raw)), plain.text, negated};
+  }
+
+  ShellTest regex(const ShellValue& a, std::size_t right) {
+    constexpr std::size_t kMostBytes = 4096;
+    const ShellValue b = expander_.pattern(words_[right].raw);
+    if (a.is_open || b.is_open || a.text.size() > kMostBytes || b.text.size() > kMostBytes) return {};
+    expander_.charge(a.text.size() * b.text.size() / 64);
+    const auto holds = matches_regex(a.text, b.text);
+    return holds ? ShellTest{known(*holds)} : ShellTest{};
   }
 
   ShellExpander& expander_;
-  const std::vector<std::string>& words_;
+  const ShellVariables& variables_;
+  std::vector<Operand> words_;
   bool double_brackets_;
   std::size_t at_ = 0;
   int depth_ = 0;
@@ -152,8 +222,9 @@ class Test {
 
 }  // namespace
 
-ShellTest evaluate_test(ShellExpander& expander, const std::vector<std::string>& words, bool double_brackets) {
-  ShellTest test = Test(expander, words, double_brackets).run();
+ShellTest evaluate_test(ShellExpander& expander, const ShellVariables& variables, const std::vector<std::string>& words,
+                        bool double_brackets) {
+  ShellTest test = Test(expander, variables, words, double_brackets).run();
   if (test.status != ShellStatus::open || test.value.find_first_of("*?[") != std::string::npos) test.name.clear();
   return test;
 }

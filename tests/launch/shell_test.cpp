@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "model/launch/launch_command.h"
+#include "model/launch/launch_file.h"
 #include "model/launch/launch_text.h"
-#include "model/launch/shell_expand.h"
+#include "model/launch/shell_pattern.h"
 #include "tests/main/skip.h"
 
 using namespace a2asim;
@@ -119,6 +120,131 @@ TEST_CASE("shell: what the text decides is decided as bash does") {
   }
 }
 
+TEST_CASE("shell: declarations, fields, patterns and loops are read as bash reads them") {
+  if (!has_bash()) return test::skip("needs bash");
+  const std::string s = kServer;
+  for (const std::string& script : std::vector<std::string>{
+           "declare -i N=2+3; N+=4; typeset -i M; M=N*2\n" + s + "$N $M",
+           "declare -u U=aBc; declare -l L=aBc; U+=d\n" + s + "$U $L",
+           "f() { declare X=in; local Y; local -a A=(p q); typeset -g G=1; " + s +
+               "$X \"${A[@]}\" x$Y; }\n"
+               "X=out Y=out A=(z)\nf\n" +
+               s + "$X $Y \"${A[@]}\" $G",
+           "declare \"V=a b\"; export E=\"$V\" W; readonly R=1\n" + s + "\"$E\" $R",
+           "A=([2]=x [0]=y z)\nA[7]=w; A[-1]+=v\nunset A[0] 'A[2]'\n" + s + "\"${A[@]}\" \"${!A[@]}\" ${#A[@]} ${A[7]}",
+           "A=(a b); A=w; A+=(c); A+=d\n" + s + "\"${A[@]}\" $A",
+           "A=(one \"two x\" abc)\n" + s +
+               "\"${A[@]^^}\" \"${A[@]%e}\" \"${A[@]/o/0}\" \"${A[*]: -2}\" \"${A[@]:9}\" end",
+           "declare -A M=([a]=1 [b]=2); unset 'M[a]'; M[\"c d\"]=3; M[b]+=x\n" + s +
+               "${#M[@]} ${M[b]} \"${M[c d]}\" x${M[a]}",
+           "IFS=,; V='a,b,,c d,'; A=(x y)\n" + s + "$V \"${A[*]}\" ${A[*]}\nunset IFS\n" + s + "$V",
+           "IFS=' ,'; V=' a , b,c'\n" + s + "$V\nIFS=\n" + s + "$V",
+           "IFS=, read -r P Q <<< 'a,b,c'; read -ra L <<< ' --tp 4 '; read -r X Y <<< \" 1  2 \"\n" + s +
+               "\"$P\" \"$Q\" \"${L[@]}\" \"$X\" \"$Y\"",
+           "while read -r h n; do " + s + "$h \"$n\"; done <<EOF\na 1 2\nb\nEOF",
+           "mapfile -t L <<< $'a b\\nc'\n" + s + "\"${L[@]}\" ${#L[@]}",
+           "X=b\ncase $X in a) " + s + "1;; b) " + s + "2;& c) " + s + "3;;& *) " + s + "4;; d) " + s + "5;; esac",
+           "case 'a*' in \"a*\") " + s + "1;; esac\ncase ab in \"a*\") " + s + "2;; a\\*) " + s + "3;; [[:alpha:]]b) " +
+               s + "4;; esac",
+           "V=v0.5.12\nif [[ $V =~ ^v[0-9]+\\.[0-9]\\.1[0-9]$ && ! $V =~ 'v.*' ]]; then " + s +
+               "1; fi\n[[ abc =~ b ]] && " + s + "2",
+           "E=; W='a b'\n[ -n $E ] && " + s + "1\n[ $W != x ] || " + s + "2\n[ x -eq 1 ] || " + s +
+               "3\n[ ! -z a ] && " + s + "4",
+           "E=; A=()\n" + s +
+               "\"${E:-\"a b\"}\" ${E:-a b} ${E:-\"c d\"} \"${A[@]+\"${A[@]}\"}\" \"${A[@]}\" x\"${A[@]}\"",
+           s + "{a,b{1..3}}x '{a,b}' {} {x} ${HOME:+}h{01..10..4} {c..a}{,y}",
+           "V=abc\n" + s +
+               "${V: -9} x ${V:1:-1} ${V:5}x ${V//[ab]/-} \"${V/#a/'q'}\" ${#V} $[1 + 2] $\"t\" $'\\x41\\'\\\\'",
+           "N=010; W=2+3; i=1\n" + s +
+               "$((N)) $((W*2)) $((i++ + ++i)) $i $((i=7, i-1)) $((0 && (i=9))) $i $((i>5?1:2))",
+           "A=(4 5); i=0\n(( A[i+1] += 2, i++ ))\nlet 'i = i * 10' j=3\n" + s + "${A[@]} $i $j",
+           "f() { " + s + "$X \"$@\"; }\nX=1; X=2 f a; " + s + "$X\nX=3 command true; " + s + "$X",
+           "f() { return 1; }\nf || " + s + "1\nf && " + s + "2\nif ! f; then " + s + "3; fi",
+           "set -e\nf() { [ a = b ] && true; " + s + "1; }\nf\nif false; then :; fi\nfalse || " + s + "2\nfalse\n" + s +
+               "3",
+           "set -euo pipefail\n((i=0)) || true\n" + s + "1\n((i++))\n" + s + "2",
+           "for a in 1 2 3; do for b in x y; do [ $a = 2 ] && continue 2; [ $a = 3 ] && break 2; " + s +
+               "$a$b; done; done",
+           "set -- -t 4 -x --verbose; while getopts 't:x' o; do case $o in t) T=$OPTARG;; x) X=1;; *) B=1;; esac; "
+           "done\n" +
+               s + "$T $X $B $OPTIND",
+           "f() { while [ $# -gt 0 ]; do case $1 in --tp) T=$2; shift 2;; *) shift;; esac; done; " + s +
+               "$T; }\nf a --tp 8 b",
+           "set a b c; shift 2; " + s + "$# $1\nset --\n" + s + "$#",
+           "eval 'X=5'; Y=X; eval \"Z=\\$$Y\"\n" + s + "$X $Z ${!Y}",
+           "X=1\n{ X=2; } &\nwait\n" + s + "$X",
+           "trap '" + s + "bye' EXIT\n" + s + "1",
+           "unset F; F() { " + s + "F; }; unset -f F; F; X=a; unset X; " + s + "x$X ${X-u}",
+           "for i in $(seq 1 2) $(echo a b); do " + s + "$i; done",
+           "cat <(echo x) > >(cat >/dev/null) 2> >(cat >/dev/null); " + s + "1 > >(cat) {log}>/dev/null",
+           "cat <<EOF | bash\n" + s + "--j \"{\\\"a\\\":1}\"\nEOF",
+           "printf '%s' x >/dev/null; return 1 2>/dev/null; " + s + "1",
+       }) {
+    CAPTURE(script);
+    CHECK(by_us(script) == by_bash(script));
+  }
+}
+
+TEST_CASE("shell: exec takes the place of the shell that runs it") {
+  CHECK(by_us("exec " + kServer + "1 &\nwait\nexec " + kServer + "2\n" + kServer + "3") == "1|\n2|\n");
+  CHECK(by_us("trap '" + kServer + "bye' EXIT\nexec >log\nexec " + kServer + "1") == "1|\n");
+}
+
+TEST_CASE("shell: what only a running shell knows stays open, or is refused in one line") {
+  const auto said = [](const std::string& script) {
+    const auto servers = find_servers(script);
+    if (!servers) return servers.error().message;
+    std::string out;
+    for (const LaunchedServer& server : *servers)
+      out += server.condition + ":" + (server.command.unread.empty() ? "" : server.command.unread.front()) + ";";
+    return out;
+  };
+  const std::string s = kServer;
+  CHECK(said("printf -v V '%d' 8\n" + s + "$V") == ":$V in line 2;");
+  CHECK(said("read -r V < file\n" + s + "$V") == ":$V in line 2;");
+  CHECK(said("V=1\nfor h in $(cat hosts); do V=$((V+1)); done\n" + s + "$V") == ":$V in line 3;");
+  CHECK(said("A=($(cat flags))\n" + s + "${A[1]} ${#A[@]}") == ":${A[1]} in line 2;");
+  CHECK(said("select R in a b; do break; done\nif [ $R = a ]; then X=1; else X=2; fi\n" + s + "$X") == "R=a:;R=b:;");
+  CHECK(said("[[ $U -gt 3 ]] && exit 0\n" + s + "1") == ":;");
+  CHECK(said("[[ abc =~ ^(a|x)bc ]] && X=1 || X=2\n" + s + "$X").find("=~ ^(a|x)bc") != std::string::npos);
+  CHECK(said("X+=b\n" + s + "$X") == ":$Xb in line 2;");
+  CHECK(said("RANDOM=4\n" + s + "$RANDOM") == ":$RANDOM in line 2;");
+  CHECK(said("coproc { " + s + "1; }") == ":;");
+  for (const auto& [script, why] : std::vector<std::pair<std::string, std::string>>{
+           {"shopt -s nocasematch", "shopt nocasematch"},
+           {"declare -n R=X", "a second name of a variable"},
+           {"export -f f", "hands a function to other shells"},
+           {"readonly X=1; X=2", "is read-only"},
+           {"case a in @(a|b)) X=1;; esac", "are not read"},
+           {"A[1 + 1]=x", "write an index without blanks"},
+           {"for i in {1..5000}; do :; done", "braces"},
+           {"X=0; while true; do X=$((X+1)); done", "more than 4096 times"},
+           {": ${X:=}; : ${X:?}", "is empty"},
+           {"f() { f; }; f", "call each other"},
+           {"eval 'eval \"if\"'", "has no end"},
+           {"B=x+; echo $((B))", "no number"},
+       }) {
+    CAPTURE(script);
+    CHECK(said(script + "\n" + s + "1").find(why) != std::string::npos);
+    CHECK(said(script + "\n" + s + "1").find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("shell: source takes what stands beside the text") {
+  const auto beside = [](std::string_view path) -> std::optional<std::string> {
+    if (path != "./env.sh") return std::nullopt;
+    return "TP=8\nserve() { " + kServer + "--tp $TP \"$@\"; }\nreturn 0\nTP=1\n";
+  };
+  const auto servers = find_servers("source ./env.sh\nserve --dp $TP\n", {}, beside);
+  REQUIRE(servers);
+  REQUIRE(servers->size() == 1);
+  CHECK(servers->front().command.argv == Words{"--tp", "8", "--dp", "8"});
+  CHECK(servers->front().command.notes.empty());
+  const auto missing = find_servers(". ./other.sh\n" + kServer + "--tp 8", {}, beside);
+  REQUIRE(missing);
+  CHECK(missing->front().command.notes.front().message.find("is not read") != std::string::npos);
+}
+
 TEST_CASE("shell: words of other commands start nothing") {
   for (const char* quiet :
        {"pkill -f 'python3 -m sglang.launch_server' || true", "echo 'usage: python3 -m sglang.launch_server --tp 8'",
@@ -212,5 +338,9 @@ TEST_CASE("shell: patterns") {
   CHECK(matches_pattern("", "*"));
   CHECK_FALSE(matches_pattern("abc", "a[!b]c"));
   CHECK_FALSE(matches_pattern("abc", "ab"));
+  CHECK(matches_pattern("a*", "a\\*"));
+  CHECK_FALSE(matches_pattern("ab", "a\\*"));
+  CHECK(matches_pattern("7]", "[[:digit:]][]x]"));
+  CHECK(matches_pattern("[a", "[a"));
   CHECK_FALSE(matches_pattern(std::string(5000, 'a'), std::string(50, '*') + "b"));
 }

@@ -7,7 +7,7 @@
 
 #include "model/base/one_line.h"
 #include "model/launch/launch_file.h"
-#include "model/launch/shell_expand.h"
+#include "model/launch/shell_pattern.h"
 #include "model/step/engine.h"
 #include "tools/program/input.h"
 
@@ -87,7 +87,12 @@ LaunchText read_text_of(CommandSource source, Result<std::string> text, const En
                                   is_file ? "file '" + one_line(out.source.path) + "'" : "standard input")};
     return out;
   }
-  Result<std::vector<LaunchedServer>> servers = find_servers_in_file(out.text, env);
+  const auto read_beside = [&](std::string_view path) -> std::optional<std::string> {
+    if (!is_file || path.starts_with('/') || path.find("..") != std::string_view::npos) return std::nullopt;
+    Result<std::string> beside = read_text_file((fs::path(out.source.path).parent_path() / path).string());
+    return beside && beside->size() <= kMostBytes ? std::optional(std::move(*beside)) : std::nullopt;
+  };
+  Result<std::vector<LaunchedServer>> servers = find_servers_in_file(out.text, env, read_beside);
   if (servers)
     out.servers = std::move(*servers);
   else

@@ -96,8 +96,10 @@ option(A2ASIM_UNITY "Compile the files of a folder together, for who builds once
 set(A2ASIM_ALONE
   model/engines/sglang/start/server_args.cpp model/engines/sglang/static_caps.cpp model/launch/container_file.cpp
   model/launch/environment.cpp model/launch/python_file.cpp model/launch/python_servers.cpp model/launch/servers.cpp
-  model/launch/shell_arithmetic.cpp model/launch/shell_expand.cpp model/launch/shell_lexer.cpp
-  model/launch/yaml_reader.cpp model/launch/shell_run.cpp model/launch/shell_simple.cpp model/launch/shell_syntax.cpp model/launch/shell_test.cpp
+  model/launch/shell_arithmetic.cpp model/launch/shell_builtins.cpp model/launch/shell_expand.cpp
+  model/launch/shell_lexer.cpp model/launch/shell_loops.cpp model/launch/shell_parameter.cpp
+  model/launch/shell_pattern.cpp model/launch/shell_run.cpp model/launch/shell_simple.cpp
+  model/launch/shell_syntax.cpp model/launch/shell_test.cpp model/launch/yaml_reader.cpp
   sim/conformance/cases_flashinfer.cpp sim/conformance/cases_laws.cpp sim/scenario/scenario_writer.cpp
   tools/backends/plugin_rows.cpp tools/check/check_json.cpp tools/check/check_sarif.cpp tools/check/check_text.cpp
   tools/check/explain_command.cpp tools/check/launches.cpp tools/check/releases.cpp tools/check/server_check.cpp

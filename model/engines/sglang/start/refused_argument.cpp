@@ -68,7 +68,11 @@ std::string fix_for_unrecognized(const Generation& generation, std::span<const s
     if (is_value && dash.empty() && !option.starts_with('-')) continue;
     if (fix.size() > kMostFix) return fix + "; ..";  // each word is compared with every option
     is_value = !dash.empty();
-    const std::string meant = is_value ? "--" + option.substr(dash.size()) : std::string(nearest(option, names));
+    // –-tp: the word processor has changed one dash of the two.
+    const std::size_t name = is_value ? option.find_first_not_of('-', dash.size()) : 0;
+    const std::string meant = !is_value                   ? std::string(nearest(option, names))
+                              : name == std::string::npos ? std::string()
+                                                          : "--" + option.substr(name);
     fix += fix.empty() ? "" : "; ";
     const std::string others = is_value ? "" : lists_with(option);
     fix += !others.empty() ? fmt::format("leave out {}, or use SGLang of {}, which has it", one_line(word, 60), others)

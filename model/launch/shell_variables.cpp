@@ -1,0 +1,54 @@
+#include "model/launch/shell_variables.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace a2asim {
+namespace {
+
+// bash gives these a value whenever they are read.
+constexpr std::array<std::string_view, 13> kAlive = {
+    "RANDOM",       "SRANDOM",  "SECONDS", "LINENO",      "EPOCHSECONDS",  "PIPESTATUS", "BASHPID",
+    "BASH_REMATCH", "FUNCNAME", "_",       "BASH_LINENO", "EPOCHREALTIME", "BASH_SOURCE"};
+
+}  // namespace
+
+const ShellValue* ShellVariable::first() const {
+  if (is_keyed) {
+    const auto found = keys.find("0");
+    return found == keys.end() ? nullptr : &found->second;
+  }
+  const auto found = items.find(0);
+  return found == items.end() ? nullptr : &found->second;
+}
+
+bool ShellVariable::is_counted() const {
+  return !is_open && std::ranges::none_of(items, [](const auto& item) { return item.second.is_many; });
+}
+
+const ShellVariable* ShellVariables::find(std::string_view name) const {
+  if (std::ranges::find(kAlive, name) != kAlive.end()) return nullptr;
+  const auto found = named.find(name);
+  return found == named.end() ? nullptr : &found->second;
+}
+
+void ShellVariables::set(const std::string& name, ShellValue value) {
+  ShellVariable& variable = named[name];
+  variable.is_open = variable.is_open && variable.is_array;
+  (variable.is_keyed ? variable.keys["0"] : variable.items[0]) = std::move(value);
+}
+
+void ShellVariables::set_exported(const std::string& name, ShellValue value) {
+  set(name, std::move(value));
+  named[name].is_exported = true;
+}
+
+void ShellVariables::open(const std::string& name) {
+  ShellVariable& variable = named[name];
+  variable.items = {{0, {"$" + name, true}}};
+  variable.keys.clear();
+  variable.is_open = true;
+}
+
+}  // namespace a2asim
