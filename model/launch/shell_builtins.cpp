@@ -189,7 +189,8 @@ void ShellRunner::unset(std::span<const std::string> words) {
       continue;
     }
     const std::string word = expander_.word(raw).text;
-    const auto element = read_assignment(word + "=");
+    const std::string assigned = word + "=";
+    const auto element = read_assignment(assigned);
     if (functions || !element) {
       functions_.erase(word);
       continue;
@@ -305,9 +306,11 @@ ShellStatus ShellRunner::read(const Words& words) {
       variables_.named[array].items[static_cast<std::int64_t>(i)] = (*fields)[i];
     return ended ? failure : success;
   }
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (const auto one = read_assignment(names[i] + "="))
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string assigned = names[i] + "=";
+    if (const auto one = read_assignment(assigned))
       expander_.assign({one->name, one->index}, i < fields->size() ? (*fields)[i] : ShellValue{}, false);
+  }
   return ended ? failure : success;
 }
 

@@ -123,6 +123,7 @@ ShellExpander::Found ShellExpander::lookup(std::string_view name, std::string_vi
     const ShellValue* const first = found->first();
     return first == nullptr ? Found{true} : Found{true, *first};
   }
+  charge(found->items.size() / 4);
   if (!found->is_counted()) return open;
   if (found->is_keyed) {
     const ShellValue key = word(index);
@@ -312,7 +313,7 @@ ShellValue ShellExpander::replaced(ShellValue value, std::string_view both, bool
   if (what.is_open || with.is_open || with.text.find('&') != npos) return open;  // & may mean what was found
   const bool is_plain = what.text.find_first_of("*?[\\") == npos;
   const std::size_t size = value.text.size();
-  charge(is_plain ? size : size * size / 16 * (size / 16 + 1));
+  charge(is_plain ? size : size * size / 4 * (size / 16 + 1));
   if (error_) return open;
   if (!front && !back) return {replace_pattern(value.text, what.text, with.text, all)};
   if (what.text.empty()) return {front ? with.text + value.text : value.text + with.text};

@@ -154,7 +154,7 @@ std::optional<std::string> ShellRunner::input_of(const std::vector<ShellRedirect
 
 // Of all variables, as a copy takes it.
 void ShellRunner::charge_copy() {
-  std::size_t size = functions_.size() + variables_.named.size();
+  std::size_t size = functions_.size() + 4 * variables_.named.size();
   for (const auto& [name, variable] : variables_.named) {
     size += variable.items.size() + variable.keys.size();
     if (const ShellValue* const first = variable.first()) size += first->text.size() / 16;

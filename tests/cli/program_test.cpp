@@ -161,6 +161,7 @@ TEST_CASE("check: what argparse does not recognize is refused, with what was pro
   CHECK(contains(rejected("--not-a-flag")["message"].get<std::string>(), "unrecognized arguments: --not-a-flag"));
   CHECK(rejected("--enable-dp-atention")["fix"] == "write --enable-dp-attention for --enable-dp-atention");
   CHECK(rejected("\u2013dp 8")["fix"] == "write --dp for \u2013dp");  // a word processor's dash
+  CHECK(rejected("\u2013-dp 8")["fix"] == "write --dp for \u2013-dp");
   CHECK(contains(rejected("stray")["fix"].get<std::string>(), "leave out stray"));
   // The newest list is not the last one that there will be.
   refused(run(check({}, kServer + "--tp 8 --enable-dp-atention")), {"--enable-dp-attention", "name the version"});
