@@ -359,16 +359,19 @@ Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const En
   ShellChoices choices;
   Ways ways;
   int left = kMostWays;
+  std::string first;  // of the decisions
   do {
     if (--left < 0)
       return fail(
           ErrorKind::bad_input,
           fmt::format("the text has more than {} ways through that only the outside decides, such as {}: set the "
                       "variables with --env, or give the command that it starts",
-                      kMostWays, fmt::join(choices.labels(), ", ")));
+                      kMostWays, first));
     Run run(choices, read_file);
     if (auto done = run.text(text, variables); !done) return tl::unexpected(done.error());
-    ways.add(std::move(run).servers(), choices.labels());
+    const std::vector<std::string> labels = choices.labels();
+    if (first.empty() && !labels.empty()) first = labels.front();
+    ways.add(std::move(run).servers(), labels);
     if (ways.size() > kMostServers)
       return fail(ErrorKind::bad_input,
                   fmt::format("the text starts more than {} servers: give them apart", kMostServers));

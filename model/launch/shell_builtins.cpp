@@ -157,8 +157,9 @@ void ShellRunner::declare_name(const Declaration& declaration, std::string_view 
   const std::string own(name);
   if (declaration.is_local) keep_local(own);
   const bool only_exports = declaration.verb == "export" || declaration.verb == "readonly";
-  if (only_exports && !variables_.named.contains(own)) return;  // `export A` of a variable from outside
+  const bool is_new = !variables_.named.contains(own);
   ShellVariable& variable = variables_.named[own];
+  variable.is_open |= only_exports && is_new;  // `export A` of a variable from outside
   variable.is_keyed |= declaration.is_keyed;
   variable.is_array |= declaration.is_array;
   variable.is_integer |= declaration.is_integer;
@@ -347,6 +348,7 @@ ShellStatus ShellRunner::getopts(const Words& words) {
   if (!is_name(name)) return open;
   const std::optional<Words> arguments =
       words.size() > 3 ? std::optional(Words(words.begin() + 3, words.end())) : variables_.arguments;
+  if (arguments) expander_.charge(2 * arguments->size());
   const ShellVariable* const place = variables_.find("OPTIND");
   const auto index = place == nullptr            ? std::optional<std::int64_t>(1)
                      : place->first() == nullptr ? std::nullopt

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "model/launch/front_end.h"
 #include "model/launch/shell_runner.h"
 
 namespace a2asim {
@@ -159,6 +160,7 @@ void ShellRunner::charge_copy() {
     size += variable.items.size() + variable.keys.size();
     if (const ShellValue* const first = variable.first()) size += first->text.size() / 16;
   }
+  if (variables_.arguments) size += 4 * variables_.arguments->size();
   expander_.charge(size);
 }
 
@@ -273,10 +275,43 @@ ShellStatus ShellRunner::run_test(const std::vector<std::string>& words, bool do
   return last_test_.status;
 }
 
+// It sets nothing and starts no server: a wait, a message, an end of the loop.
+bool ShellRunner::is_idle(const ShellNode& node) const {
+  const auto changes = [](std::string_view raw) {
+    return raw.find(":=") != std::string_view::npos || raw.find("((") != std::string_view::npos;
+  };
+  switch (node.kind) {
+    case ShellKind::simple: {
+      if (node.words.empty()) return true;
+      const std::string& verb = node.words.front();
+      if (is_one_of(verb, {"export", "declare", "typeset", "local", "readonly", "unset", "eval", "source", ".", "set",
+                           "shift", "read", "mapfile", "readarray", "getopts", "let", "exec", "trap", "shopt"}))
+        return false;
+      if (verb.find_first_of("$`=/\"'\\") != std::string::npos || functions_.contains(verb)) return false;
+      if ((verb == "return" && calls_ > 0) || (verb == "printf" && node.words.size() > 1 && node.words[1] == "-v"))
+        return false;
+      Words words;
+      for (const std::string& raw : node.words) words.push_back({raw});
+      return std::ranges::none_of(node.words, changes) &&
+             (starts_nothing(words) || !(find_front_end(words) || find_nested_text(words) || runs_scripts(words)));
+    }
+    case ShellKind::arithmetic:
+      return node.text.find_first_of("=+-") == std::string::npos;
+    case ShellKind::array:
+    case ShellKind::for_:
+    case ShellKind::c_for:
+    case ShellKind::function:
+      return false;
+    default:
+      return std::ranges::all_of(node.children, [this](const ShellNode& child) { return is_idle(child); });
+  }
+}
+
 ShellStatus ShellRunner::run_if(const ShellNode& node) {
   const std::size_t pairs = node.children.size() / 2;
   for (std::size_t i = 0; i < pairs && !stopped(); ++i) {
     ShellStatus status = run_condition(node.children[2 * i]);
+    if (status == open && last_test_.name.empty() && is_idle(node)) return open;  // either way, the same goes on
     if (status == open) status = decide(node.words[i]);
     if (status == success) return run_list(node.children[2 * i + 1]);
   }

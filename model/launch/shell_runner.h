@@ -66,6 +66,7 @@ class ShellRunner {
   ShellStatus decide(std::string_view source);
   ShellStatus run_condition(const ShellNode& list);
   ShellStatus run_test(const std::vector<std::string>& words, bool double_brackets);
+  bool is_idle(const ShellNode& node) const;
   ShellStatus run_if(const ShellNode& node);
   ShellStatus run_arithmetic(std::string_view text);
   ShellStatus run_text(std::string_view text, std::size_t line);

@@ -79,6 +79,10 @@ ShellStatus ShellRunner::run_array(const ShellNode& node) {
       ++i;
       continue;
     }
+    if (one.index.empty() && !variable.is_keyed && !variable.is_integer && variable.letters == '\0') {
+      variable.items[next++] = std::move(one.value);
+      continue;
+    }
     const std::string index = one.index.empty() ? std::to_string(next) : std::string(one.index);
     if (!variable.is_keyed) next = expander_.number_of_index(node.text, index).value_or(next) + 1;
     expander_.assign({node.text, index}, std::move(one.value), one.appends);

@@ -30,7 +30,11 @@ bool ShellVariable::is_counted() const {
 const ShellVariable* ShellVariables::find(std::string_view name) const {
   if (std::ranges::find(kAlive, name) != kAlive.end()) return nullptr;
   const auto found = named.find(name);
-  return found == named.end() ? nullptr : &found->second;
+  if (found == named.end()) return nullptr;
+  // `export NAME` alone: what it holds, if anything, only the outside knows.
+  const ShellVariable& variable = found->second;
+  const bool is_named_only = variable.is_open && !variable.is_array && variable.items.empty() && variable.keys.empty();
+  return is_named_only ? nullptr : &variable;
 }
 
 void ShellVariables::set(const std::string& name, ShellValue value) {

@@ -209,6 +209,7 @@ TEST_CASE("shell: what only a running shell knows stays open, or is refused in o
   CHECK(said("[[ abc =~ ^(a|x)bc ]] && X=1 || X=2\n" + s + "$X").find("=~ ^(a|x)bc") != std::string::npos);
   CHECK(said("X+=b\n" + s + "$X") == ":$Xb in line 2;");
   CHECK(said("RANDOM=4\n" + s + "$RANDOM") == ":$RANDOM in line 2;");
+  CHECK(said("export P\n" + s + "${P:-4} $P") == ":$P in line 2;");
   CHECK(said("coproc { " + s + "1; }") == ":;");
   for (const auto& [script, why] : std::vector<std::pair<std::string, std::string>>{
            {"shopt -s nocasematch", "shopt nocasematch"},
@@ -286,12 +287,18 @@ TEST_CASE("shell: where the outside decides, every way is looked at and named") 
   CHECK(conditions("if [ -n \"$DEBUG\" ]; then set -x; fi\n" + s + "1") == Lines{": 1"});
   CHECK(conditions("cd /x && exec " + s + "1") == Lines{": 1"});
   CHECK(conditions("if [[ -z $N ]]; then N=2; fi\n" + s + "--n $N") == Lines{"N=: --n 2", "N!=: --n $N"});
+  // A wait is walked once, however it ends; what a check of a variable leaves is kept.
+  CHECK(conditions("for i in {1..600}; do\n if curl -s x; then echo up; break; fi\n sleep 1\ndone\n" + s + "1") ==
+        Lines{": 1"});
+  CHECK(conditions("if [ \"$R\" != a ]; then echo usage; exit 1; fi\n" + s + "$R") == Lines{": a"});
+  CHECK(conditions("f() { if grep x y; then return 0; fi; return 1; }\nf && X=1 || X=2\n" + s + "$X").size() == 2);
   std::string many;
   for (int i = 0; i < 8; ++i)
     many += "if [ $V" + std::to_string(i) + " = 1 ]; then X=$X" + std::to_string(i) + "; fi\n";
   const auto refused = find_servers(many + s + "--x $X");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("more than 64 ways") != std::string::npos);
+  CHECK(refused.error().message.find("such as V0=1") != std::string::npos);
 }
 
 TEST_CASE("shell: what surrounds the text fills its variables") {
