@@ -87,6 +87,7 @@ class ShellRunner {
   static std::optional<Assignment> read_assignment(std::string_view raw);
   void assign(const Assignment& assignment);
   ShellStatus run_array(const ShellNode& node);
+  void run_substitutions(std::string_view raw, std::size_t line);
   ShellStatus run_simple(const ShellNode& node);
   ShellStatus run_words(const Words& words, const ShellNode& node, bool with_functions);
   ShellStatus run_with(std::span<const std::string> assignments, const Words& words, const ShellNode& node);

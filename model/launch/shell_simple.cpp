@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/launch/front_end.h"
 #include "model/launch/shell_runner.h"
 
 namespace a2asim {
@@ -12,6 +13,17 @@ namespace {
 using enum ShellStatus;
 
 constexpr int kMostCalls = 30;  // of functions inside each other
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\n"), text.size()));
+    if (text.empty()) return words;
+    const std::size_t end = std::min(text.find_first_of(" \t\n"), text.size());
+    words.emplace_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
 
 }  // namespace
 
@@ -91,9 +103,32 @@ ShellStatus ShellRunner::run_array(const ShellNode& node) {
   return success;
 }
 
+// PID=$(python3 .. & echo $!): a server that a substitution starts.
+void ShellRunner::run_substitutions(std::string_view raw, std::size_t line) {
+  for (std::size_t at = raw.find("$("); at != std::string_view::npos; at = raw.find("$(", at + 2)) {
+    const std::size_t end = raw.substr(at).starts_with("$((") ? std::string_view::npos : end_of_expansion(raw, at);
+    if (end == std::string_view::npos) continue;
+    const std::string_view inside = raw.substr(at + 2, end - at - 2);
+    Words words;
+    for (const std::string& word : words_of(inside)) words.push_back({word});
+    if (words.empty() || starts_nothing(words) || !find_front_end(words)) continue;
+    Result<ShellScript> script = parse_shell(inside);
+    if (!script) return refuse(line, script.error().message);
+    texts_.push_back(std::move(*script));
+    const ShellScript* const outer = std::exchange(script_, &texts_.back());
+    const std::size_t outer_line = std::exchange(text_line_, text_line_ > 0 ? text_line_ : line);
+    texts_.back().root.kind = ShellKind::subshell;
+    run_apart(script_->root);
+    script_ = outer;
+    text_line_ = outer_line;
+  }
+}
+
 ShellStatus ShellRunner::run_simple(const ShellNode& node) {
   last_test_ = {};
   std::span<const std::string> raw = node.words;
+  for (const std::string& word : raw)
+    if (word.front() != '\'') run_substitutions(word, node.line);
   std::size_t verb = 0;
   while (verb + 1 < raw.size() && (raw[verb] == "builtin" || raw[verb] == "command")) ++verb;
   if (verb < raw.size() && declare(raw.subspan(verb), node)) return success;

@@ -185,6 +185,12 @@ TEST_CASE("shell: declarations, fields, patterns and loops are read as bash read
   }
 }
 
+TEST_CASE("shell: a substitution may start a server, too") {
+  CHECK(by_us("PID=$(" + kServer + "--tp 8 >log 2>&1 & echo $!)\n" + kServer + "2") == "--tp|8|\n2|\n");
+  CHECK(by_us("P=$(pgrep -f 'python3 -m sglang.launch_server'); Q=\"$(ps | grep 'sglang serve')\"\n" + kServer + "2") ==
+        "2|\n");
+}
+
 TEST_CASE("shell: exec takes the place of the shell that runs it") {
   CHECK(by_us("exec " + kServer + "1 &\nwait\nexec " + kServer + "2\n" + kServer + "3") == "1|\n2|\n");
   CHECK(by_us("trap '" + kServer + "bye' EXIT\nexec >log\nexec " + kServer + "1") == "1|\n");
