@@ -55,13 +55,18 @@ std::string ShellRunner::headline(std::string_view text) {
 
 Result<void> ShellRunner::run() {
   run_list(script_->root);
-  if (!at_exit_.empty()) {
-    leaves_ = returns_ = false;
-    run_text(std::exchange(at_exit_, {}), 1);
-  }
+  run_trap(1);
   if (error_) return tl::unexpected<Error>(std::move(*error_));
   if (expander_.error()) return tl::unexpected<Error>(*expander_.error());
   return {};
+}
+
+// What `trap .. EXIT` has left to the end of this shell.
+void ShellRunner::run_trap(std::size_t line) {
+  if (at_exit_.empty()) return;
+  leaves_ = returns_ = continues_ = false;
+  breaks_ = 0;
+  run_text(std::exchange(at_exit_, {}), line);
 }
 
 void ShellRunner::refuse(std::size_t line, std::string_view what) {
@@ -171,8 +176,11 @@ ShellStatus ShellRunner::run_apart(const ShellNode& node) {
   const auto functions = functions_;
   const bool stops = stops_at_failure_;
   const bool is_subshell = node.kind == ShellKind::subshell;
+  std::string outer_trap = std::exchange(at_exit_, {});
   ShellStatus status = is_subshell ? run_list(node) : run_node(node);
   if (leaves_) status = left_with_;
+  run_trap(node.line);
+  at_exit_ = std::move(outer_trap);
   variables_ = before;
   functions_ = functions;
   stops_at_failure_ = stops;

@@ -56,6 +56,7 @@ class ShellRunner {
   ShellStatus run_list(const ShellNode& list);
   ShellStatus run_node(const ShellNode& node);
   ShellStatus run_kind(const ShellNode& node);
+  void run_trap(std::size_t line);
   ShellStatus run_apart(const ShellNode& node);
   void charge_copy();
   ShellStatus run_pipeline(const ShellNode& node);

@@ -174,6 +174,7 @@ TEST_CASE("shell: declarations, fields, patterns and loops are read as bash read
            "eval 'X=5'; Y=X; eval \"Z=\\$$Y\"\n" + s + "$X $Z ${!Y}",
            "X=1\n{ X=2; } &\nwait\n" + s + "$X",
            "trap '" + s + "bye' EXIT\n" + s + "1",
+           "for i in 1 2; do ( trap '" + s + "bye $i' EXIT; exit 1 ); " + s + "$i; done",
            "unset F; F() { " + s + "F; }; unset -f F; F; X=a; unset X; " + s + "x$X ${X-u}",
            "for i in $(seq 1 2) $(echo a b); do " + s + "$i; done",
            "cat <(echo x) > >(cat >/dev/null) 2> >(cat >/dev/null); " + s + "1 > >(cat) {log}>/dev/null",
