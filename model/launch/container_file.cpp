@@ -114,9 +114,11 @@ class Containers {
       if (item.first.IsScalar() && item.second.IsScalar()) data[item.first.Scalar()] = item.second.Scalar();
   }
 
-  // resources: {gpu_type: gb200}, as srt-slurm keeps it.
-  void keep_gpu(const YAML::Node& document) {
-    if (document.IsMap() && document["resources"]) gpu_ = scalar_of(document["resources"], "gpu_type");
+  // resources: {gpu_type: gb200} and model: {container: NAME:TAG}, as srt-slurm keeps them.
+  void keep_recipe(const YAML::Node& document) {
+    if (!document.IsMap()) return;
+    if (document["resources"]) gpu_ = scalar_of(document["resources"], "gpu_type");
+    if (document["model"] && document["model"].IsMap()) container_ = scalar_of(document["model"], "container");
   }
 
   // A document that is a file of options itself.
@@ -215,6 +217,7 @@ class Containers {
       if (environment) read_settings(environment, settings, piece);
       piece.text = text_of(settings) + std::string(syntax.front_ends.front().command);
       piece.gpu = gpu_;
+      if (!container_.empty()) piece.images.push_back(container_);
       if (syntax.config_is_nested && (piece.name == "prefill" || piece.name == "decode"))
         piece.text += " --disaggregation_mode=" + piece.name;
       for (const std::string& word :
@@ -275,7 +278,8 @@ class Containers {
 
   const Environment& given_;
   std::map<std::string, Settings> config_maps_;
-  std::string gpu_;  // of the whole file
+  std::string gpu_;        // of the whole file
+  std::string container_;  // of a recipe
   std::size_t bytes_ = 0;
   std::vector<LaunchPiece> pieces_;
 };
@@ -325,7 +329,7 @@ std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Enviro
       return out;
     }
     containers.keep_config_map(document);
-    containers.keep_gpu(document);
+    containers.keep_recipe(document);
   }
   for (const YAML::Node& document : *documents) containers.walk(document, "");
   for (const YAML::Node& document : *documents) containers.add_config(document);

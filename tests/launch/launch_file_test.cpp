@@ -142,6 +142,10 @@ TEST_CASE("file: recipes that list the server's options") {
         Words{"--tensor-parallel-size", "8", "--enable-dp-attention", "--cuda-graph-bs", "1", "2"});
   CHECK((*servers)[1].command.env.get("A") == "1");
   CHECK((*servers)[1].name == "decode");
+  const auto dated = find_servers_in_file(
+      "model: {path: m, container: lmsysorg/sglang:v0.5.13}\nbackend:\n  sglang_config:\n    decode: {tp-size: 4}\n");
+  REQUIRE(dated);
+  CHECK(dated->front().images == Words{"lmsysorg/sglang:v0.5.13"});
 }
 
 TEST_CASE("file: another kind is named, broken YAML has its line") {
