@@ -179,6 +179,17 @@ TEST_CASE("check: findings that do not count need a reason") {
   CHECK(contains(run({"check", "--baseline", "/nonexistent", file.path}).err, "writes it"));
 }
 
+TEST_CASE("check: of a pattern, as of a folder, files that start no server are left out") {
+  const Folder folder;
+  folder.write("a/serve.yaml", "services:\n  s:\n    command: " + kAgreeing + "\n");
+  folder.write("a/values.yaml", "replicas: 2\n");
+  const Outcome all = run({"check", "--sglang", "v0.5.16", (folder.path / "**/*.yaml").string()});
+  CHECK(all.exit_code == kNothingWrong);
+  CHECK(all.err.empty());
+  CHECK(run({"check", (folder.path / "a/values.yaml").string()}).exit_code == kUnusableInput);
+  CHECK(run({"check", (folder.path / "**/values.yaml").string()}).exit_code == kUnusableInput);
+}
+
 TEST_CASE("check: --strict makes warnings count") {
   const std::string lost = kAgreeing + " \\\n  --host 0.0.0.0\n  --port 30000\n";
   CHECK(run({"check"}, lost).exit_code == kNothingWrong);
@@ -261,6 +272,12 @@ TEST_CASE("check: github annotations and junit, with nothing that breaks out of 
   const Outcome junit = run({"check", "--sglang", "v0.5.13", "--format", "junit", file.path});
   CHECK(contains(junit.out, "tests=\"1\" failures=\"1\" errors=\"0\""));
   CHECK(contains(junit.out, "<failure type=\"geometry_disagreement\""));
+  const TemporaryFile good("good.sh", kAgreeing + "\n");
+  const Outcome passing = run({"check", "--sglang", "v0.5.16", "--format", "junit", good.path});
+  CHECK(contains(passing.out, "failures=\"0\""));
+  CHECK(contains(passing.out, "<testcase "));
+  CHECK_FALSE(contains(passing.out, "<failure"));
+  CHECK_FALSE(contains(passing.out, "<error"));
 }
 
 TEST_CASE("check: all releases side by side say which are safe") {

@@ -74,15 +74,20 @@ std::string check_as_junit(std::span<const CheckedServer> servers, bool strict) 
     if (suites.empty() || suites.back()["file"] != file)
       suites.push_back(
           {{"file", file}, {"tests", 0}, {"failures", 0}, {"errors", 0}, {"cases", nlohmann::ordered_json::array()}});
-    nlohmann::ordered_json one = {{"name", place_words(server)}, {"file", file}, {"line", server.line}};
+    // Each name of its own: a missing one would be looked up in the suite.
+    nlohmann::ordered_json one = {{"name", place_words(server)},
+                                  {"file", file},
+                                  {"line", server.line},
+                                  {"failed", nlohmann::ordered_json::array()},
+                                  {"undecided", ""}};
     for (std::size_t at = 0; at < server.report.findings.size(); ++at)
       if (is_wrong(server, at, strict))
-        one["failures"].push_back({{"kind", name(server.report.findings[at].kind)},
-                                   {"message", server.report.findings[at].message},
-                                   {"text", long_message(server, at)}});
+        one["failed"].push_back({{"kind", name(server.report.findings[at].kind)},
+                                 {"message", server.report.findings[at].message},
+                                 {"text", long_message(server, at)}});
     if (server.undecided) one["undecided"] = server.undecided->message;
     nlohmann::ordered_json& suite = suites.back();
-    const std::size_t failed = one.contains("failures") ? 1 : 0, undecided = server.undecided ? 1 : 0;
+    const std::size_t failed = one["failed"].empty() ? 0 : 1, undecided = server.undecided ? 1 : 0;
     suite["tests"] = suite["tests"].get<std::size_t>() + 1;
     suite["failures"] = suite["failures"].get<std::size_t>() + failed;
     suite["errors"] = suite["errors"].get<std::size_t>() + undecided;

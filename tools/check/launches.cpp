@@ -116,19 +116,17 @@ LaunchText read_words(const std::vector<std::string>& words, const Environment& 
   return out;
 }
 
-Result<void> add_folder(const std::string& folder, const LaunchPaths& what, std::vector<LaunchText>& out) {
-  const Result<std::vector<std::string>> files = files_below(folder);
-  if (!files) return tl::unexpected(files.error());
-  for (const std::string& file : *files) {
+// Of files that nobody named one by one, those that start no server are left out.
+void add_files(const std::vector<std::string>& files, const LaunchPaths& what, std::vector<LaunchText>& out) {
+  for (const std::string& file : files) {
     std::error_code error;
-    if (!may_launch(file) || fs::file_size(file, error) > kMostBytes || error) continue;
+    if (fs::file_size(file, error) > kMostBytes || error) continue;
     const auto excludes = [&](const std::string& pattern) { return matches_path(file, pattern); };
     if (std::ranges::any_of(what.excluded, excludes)) continue;
     LaunchText text = read_file(file, what.env);
     const bool concerns_us = !text.error || (!starts_no_server(*text.error) && names_an_engine(text.text));
     if (concerns_us) out.push_back(std::move(text));
   }
-  return {};
 }
 
 }  // namespace
@@ -150,11 +148,14 @@ Result<std::vector<LaunchText>> read_launches(const LaunchPaths& what, Io& io) {
     if (path == "-") {
       out.push_back(read_text_of({CommandSource::Kind::standard_input, ""}, read_standard_input(io), what.env));
     } else if (fs::is_directory(path, error)) {
-      if (auto added = add_folder(path, what, out); !added) return tl::unexpected(added.error());
+      Result<std::vector<std::string>> files = files_below(path);
+      if (!files) return tl::unexpected(files.error());
+      std::erase_if(*files, [](const std::string& file) { return !may_launch(file); });
+      add_files(*files, what, out);
     } else if (has_pattern(path) && !fs::exists(path, error)) {
       const Result<std::vector<std::string>> files = files_of_pattern(path);
       if (!files) return tl::unexpected(files.error());
-      for (const std::string& file : *files) out.push_back(read_file(file, what.env));
+      add_files(*files, what, out);
     } else {
       out.push_back(read_file(path, what.env));
     }

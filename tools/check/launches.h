@@ -29,8 +29,9 @@ struct LaunchPaths {
   std::vector<std::string> excluded;              // patterns of files in folders that are left alone
 };
 
-// In folders: scripts, YAML, Dockerfiles and Markdown; what starts no server is skipped, hidden folders are, too. Of a
-// path that is given: what starts no server is an error of that text. Without paths and words: standard input.
+// In folders: scripts, YAML, Dockerfiles and Markdown; hidden folders are skipped. Of folders and patterns, files that
+// start no server are left out; a path that is given and starts none is an error of that text. Without paths and words:
+// standard input.
 // Errors: bad_input, a path that does not exist, a pattern that fits nothing, more than 10,000 files.
 Result<std::vector<LaunchText>> read_launches(const LaunchPaths& what, Io& io);
 
