@@ -3,30 +3,56 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "property_tests/laws_alltoall.h"
+#include <algorithm>
+
 #include "property_tests/law_cases.h"
+#include "property_tests/laws_alltoall.h"
 #include "property_tests/outside.h"
 #include "property_tests/run.h"
 
 namespace a2asim::props {
 namespace {
 
+// Versions of other engines, of which there are many with one rule, walk pairs of ranks.
+std::vector<Space> spaces_of(const Law& law, const Version& version) {
+  std::vector<Space> out;
+  for (Space (*const space)() : law.exhaustive)
+    if (is_of_first_engine(version)) out.push_back(space());
+  if (out.empty()) out.push_back(law.exhaustive.front()().faults ? small_faults() : small_pairs());
+  return out;
+}
+
+// A cluster costs more than a decision: of other engines the newest version is walked, the random run has all.
+bool walks_all(const Law& law, const Version& version) {
+  constexpr std::string_view kDecisions[] = {"agreement",      "exact fit",        "no waste",   "idle ranks",
+                                             "permuted ranks", "shared decisions", "sound check"};
+  return law.asks_generation &&
+         (is_of_first_engine(version) || std::ranges::find(kDecisions, law.name) != std::end(kDecisions));
+}
+
 void walk(std::string_view name) {
   const Law& own = law(name);
   REQUIRE(!own.exhaustive.empty());
-  for (const Generation& generation : own.asks_generation ? judged_generations() : judged_generations().last(1)) {
+  const auto all = judged_versions();
+  for (const Version* version : all) {
+    const Version& generation = *version;
+    if (!why_skipped(own, generation).empty()) continue;  // the random run says why
+    const bool is_last = version == engine_of(generation).versions().back() || all.size() == 1;
+    if (!walks_all(own, generation) && !is_last) continue;
     bool fails = false;
     std::int64_t cases = 0;
-    for (Space (*const space)() : own.exhaustive) {
+    for (const Space& space : spaces_of(own, generation)) {
       Marks marks;
-      const RunResult result = run_exhaustive(own, space(), generation.name, marks);
+      const RunResult result = run_exhaustive(own, space, generation.name, marks);
       cases += result.cases;
       if (!result.failure) continue;
       fails = true;
       if (!must_break(own, generation.name))
         FAIL_CHECK(report(own, "exhaustive", generation.name, *result.failure, {}));
     }
-    CHECK_MESSAGE(fails == must_break(own, generation.name), generation.name, ": ", own.says);
+    // A failure that needs more than pairs of ranks is found by the random run.
+    const bool must = must_break(own, generation.name) && is_of_first_engine(generation);
+    CHECK_MESSAGE((fails || !must), generation.name, ": ", own.says);
     fmt::print("{}: {} {} {} worlds\n", own.name, generation.name,
                fails ? "breaks it, found within" : "keeps it in all", cases);
     REQUIRE(cases > 0);

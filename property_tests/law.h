@@ -35,6 +35,8 @@ struct Law {
   std::vector<std::string_view> reaches = {};
   // The all-to-all alone is asked, which is the same for all: the exhaustive walk takes one generation.
   bool asks_generation = true;
+  // Why versions of other engines than the first are left out; empty: they are not.
+  std::string_view first_engine_only = {};
 };
 std::span<const Law> laws();
 const Law& law(std::string_view name);
@@ -42,7 +44,9 @@ const Law& law(std::string_view name);
 const Law& canary_law();
 const Law& dying_law();
 const Law& throwing_law();
-// By Generation::known_failures; every other generation must keep the law. One whose known failure is not found any
+// Why this law says nothing of that version; empty: it does.
+std::string_view why_skipped(const Law& law, const Version& version);
+// As the version's own file says; every other one must keep the law. One whose known failure is not found any
 // more fails the build: either somebody repaired the rule, or the model no longer shows the defect.
 bool is_known_to_fail(const Law& law, std::string_view generation);
 

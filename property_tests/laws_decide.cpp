@@ -150,7 +150,10 @@ std::string idle_ranks_take_part(const Scenario& world, Trial& trial) {
       if (std::ranges::any_of(own, [](const RankDecision& one) { return one.raised.has_value(); })) continue;
       std::int64_t real = 0;
       for (const RankDecision& one : own) real += one.real_rows;
-      const bool drafts = batch.mode == ForwardMode::target_verify || batch.mode == ForwardMode::draft_extend;
+      // Other engines verify in every step that is no prefill.
+      const bool drafts = is_of_first_engine(*deployment.generation)
+                              ? batch.mode == ForwardMode::target_verify || batch.mode == ForwardMode::draft_extend
+                              : batch.mode != ForwardMode::extend && batch.mode != ForwardMode::mixed;
       const std::int64_t wanted = batch.count * (drafts ? deployment.num_tokens_per_bs : 1);
       if (real != wanted) return fmt::format("replica {} carries {} of its {} tokens", replica, real, wanted);
     }

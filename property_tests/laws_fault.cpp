@@ -34,10 +34,12 @@ std::vector<std::int64_t> gather_sizes(const ReplayedStep& step, std::size_t ran
   return sizes;
 }
 
-Share share_of(const ReplayedStep& step, std::size_t rank) {
+// splits: as the first engine does; what others gather is not told apart here.
+Share share_of(const ReplayedStep& step, std::size_t rank, bool splits) {
   const auto is_in = [&](RankMask mask) { return mask.contains(static_cast<int>(rank)); };
   if (is_in(step.outcome.refused)) return {"refuses", {}};
-  if (is_in(step.outcome.gathering)) return {"gathers", gather_sizes(step, rank)};
+  if (is_in(step.outcome.gathering))
+    return {"gathers", splits ? gather_sizes(step, rank) : std::vector<std::int64_t>{}};
   if (!is_in(step.outcome.taking_part)) return {};
   return {"dispatches", {step.ranks[rank].decision.sizing.runtime_max_tokens_per_rank}};
 }
@@ -89,8 +91,9 @@ std::string judge_fault(const Scenario& world, const Fault& fault, Marks& marks)
     if (rank != own && !decides_alike(right.ranks[rank].decision, wrong.ranks[rank].decision))
       return fmt::format("{} changes what rank {} decides", kind, rank);
   if (right.outcome.verdict != Verdict::agrees || fault.masked) return "";
-  const Share share = share_of(wrong, own);
-  const Share other = share_of(fault.kind == FaultKind::replay_rank ? wrong : right, own == 0 ? 1 : 0);
+  const bool splits = world.engine == engines().front()->name;
+  const Share share = share_of(wrong, own, splits);
+  const Share other = share_of(fault.kind == FaultKind::replay_rank ? wrong : right, own == 0 ? 1 : 0, splits);
   const bool another_layout =
       share.collective == "dispatches" && builds_otherwise(world, fault, without->max_num_tokens);
   if (share == other && !another_layout) return "";

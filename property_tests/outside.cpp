@@ -31,11 +31,11 @@ EngineProcess* outside() {
 
 SizingRule outside_rule() { return outside() == nullptr ? SizingRule{} : outside()->rule(); }
 
-std::span<const Generation> judged_generations() {
-  if (outside() == nullptr) return generations();
+std::vector<const Version*> judged_versions() {
+  if (outside() == nullptr) return every_version();
   const auto match = find_generation(test::argument("--engine-version").value_or("newest"));
   if (!match) stop_with("--engine-version: " + match.error().message);
-  return {match->generation, 1};
+  return {match->generation};
 }
 
 bool must_break(const Law& law, std::string_view generation) {

@@ -1,7 +1,7 @@
 // Laws over code outside: property_tests --engine-cmd "PROGRAM ARGS" [--engine-version GEN].
 #pragma once
 
-#include <span>
+#include <vector>
 
 #include "model/engines/sglang/generation.h"
 #include "property_tests/law.h"
@@ -14,7 +14,7 @@ EngineProcess* outside();
 // What stands around it where it does not answer; without a program an empty rule.
 SizingRule outside_rule();
 // The versions whose worlds are drawn: all, or with a program the one that --engine-version names, else the newest.
-std::span<const Generation> judged_generations();
+std::vector<const Version*> judged_versions();
 // Whether the version is to break this law: code outside has to keep every one.
 bool must_break(const Law& law, std::string_view generation);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/base/check_invariant.h"
+
 namespace a2asim::props {
 namespace {
 
@@ -50,10 +52,10 @@ void draw_graphs(ChoiceSource& choose, const Space& space, Parallel& parallel) {
   for (std::int64_t& bs : parallel.cuda_graph_bs) bs *= step;
 }
 
-Parallel draw_parallel(ChoiceSource& choose, const Space& space, Work work) {
+Parallel draw_parallel(ChoiceSource& choose, const Space& space, Work work, Space::Layouts layouts) {
   Parallel parallel;
   const std::int64_t ranks = choose.one_of(space.ranks);
-  const Layout layout = choose.one_of(layouts_of(ranks, space.layouts));
+  const Layout layout = choose.one_of(layouts_of(ranks, layouts));
   parallel.tp_size = ranks;
   if (layout != Layout::sequence) {
     parallel.dp_size = is_wide(layout) ? ranks / 2 : ranks;
@@ -118,7 +120,7 @@ std::int64_t draw_count(ChoiceSource& choose, const Scenario& world, std::int64_
   }
 }
 
-ForwardMode mode_of(Work work, const Space& space, ChoiceSource& choose) {
+ForwardMode mode_of(Work work, const Space& space, ChoiceSource& choose, bool draft_extends) {
   const auto or_variant = [&](ForwardMode plain, ForwardMode variant) {
     return space.patterns && choose.between(0, 4) == 0 ? variant : plain;
   };
@@ -130,7 +132,8 @@ ForwardMode mode_of(Work work, const Space& space, ChoiceSource& choose) {
     case Work::beside_prefill:
       return choose.coin() ? or_variant(ForwardMode::extend, ForwardMode::mixed) : ForwardMode::decode;
     case Work::verify:
-      return or_variant(ForwardMode::target_verify, ForwardMode::draft_extend);
+      return or_variant(ForwardMode::target_verify,
+                        draft_extends ? ForwardMode::draft_extend : ForwardMode::target_verify);
   }
   return ForwardMode::decode;
 }
@@ -156,7 +159,8 @@ Step draw_step(ChoiceSource& choose, const Space& space, const Scenario& world, 
   const std::int64_t replicas = world.parallel->attn_dp_size();
   const bool skewed = space.patterns && choose.between(0, 3) == 0;
   for (std::int64_t rank = 0; rank < replicas; ++rank) {
-    if (work == Work::beside_prefill || rank == 0) step.mode.push_back(mode_of(work, space, choose));
+    if (work == Work::beside_prefill || rank == 0)
+      step.mode.push_back(mode_of(work, space, choose, world.engine == engines().front()->name));
     const std::int64_t limit = limit_of(world, step.mode_of(static_cast<std::size_t>(rank)));
     if (!space.patterns) {
       const std::int64_t most = std::min(limit, space.max_tokens);
@@ -349,13 +353,34 @@ std::int64_t limit_of(const Scenario& world, ForwardMode mode) {
   return (prefills ? *parallel.chunked_prefill_size : *parallel.max_running_requests) / parallel.attn_dp_size();
 }
 
+std::vector<const Version*> every_version() {
+  std::vector<const Version*> all;
+  for (const Engine* engine : engines())
+    for (const Version* version : engine->versions()) all.push_back(version);
+  return all;
+}
+
+const Version& version_named(std::string_view name) {
+  static const std::vector<const Version*> all = every_version();
+  const auto found = std::ranges::find(all, name, &Version::name);
+  A2ASIM_INVARIANT(found != all.end(), "laws are asked of versions that exist");
+  return **found;
+}
+
+bool is_of_first_engine(const Version& version) { return &engine_of(version) == engines().front(); }
+
 Scenario draw_world(ChoiceSource& choose, const Space& space, std::string_view generation) {
   Scenario world;
   world.name = "world";
-  world.engine = "sglang";
+  const Version& version = version_named(generation);
+  world.engine = std::string(engine_of(version).name);
   world.version = std::string(generation);
   const Work work = choose.one_of(works_of(space));
-  world.parallel = draw_parallel(choose, space, work);
+  world.parallel =
+      draw_parallel(choose, space, work, is_of_first_engine(version) ? space.layouts : Space::Layouts::plain);
+  if (!is_of_first_engine(version) && !world.parallel->cuda_graph_bs.empty())  // engines without modes ignore it
+    world.parallel->cuda_graph_mode = std::string(
+        choose.one_of(std::vector<std::string_view>{"FULL_DECODE_ONLY", "FULL", "PIECEWISE", "FULL_AND_PIECEWISE"}));
   const std::int64_t ranks = world.parallel->world_size();
   world.model = draw_model(choose, space, ranks);
   world.seed = space.patterns ? static_cast<std::uint64_t>(choose.between(0, 999)) : 1;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/step/engine.h"
 #include "property_tests/choice.h"
 #include "sim/scenario/scenario.h"
 
@@ -47,6 +48,12 @@ Space small_texts();        // at most two ranks, one step, at most one token
 Space small_backends();     // two ranks, every fixed-capacity backend
 Space small_rounds();       // ranks <= 4, experts <= 6, tokens <= 3, top_k <= 2 of one layout
 
+// Versions of every engine, oldest first.
+std::vector<const Version*> every_version();
+const Version& version_named(std::string_view name);
+bool is_of_first_engine(const Version& version);
+
+// Of engines but the first, layouts have one rank a replica: others' replicas of several ranks send copies.
 Scenario draw_world(ChoiceSource& choose, const Space& space, std::string_view generation);
 
 // Worlds that are a little smaller, the boldest first; each keeps the invariants of a drawn one.
