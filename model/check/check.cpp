@@ -112,7 +112,7 @@ void add_no_all_to_all(const Deployment& deployment, CheckReport& report) {
   const std::string own = checked_engine(deployment).without_all_to_all();
   report.findings.push_back(
       make_note(FindingKind::no_all_to_all, Phase::start,
-                fmt::format("{}: no all-to-all geometry of this kind is in use",
+                fmt::format("{}: no all-to-all with fixed buffers is in use",
                             own.empty() ? fmt::format("--moe-a2a-backend {}", report.backend) : own)));
 }
 
@@ -154,7 +154,7 @@ CheckReport judge_deployment(const Deployment& deployment) {
     in_scope = true;
   } else {
     for (const Rejection& rejection : deployment.rejections) report.findings.push_back(explain_rejection(rejection));
-    add_no_all_to_all(deployment, report);
+    if (deployment.rejections.empty()) add_no_all_to_all(deployment, report);
   }
   in_scope |= engine.check_draft_geometry(deployment, report);
   for (const Note& note : deployment.notes) {

@@ -32,6 +32,12 @@ struct CheckWaste {
   std::int64_t needed = 0;
 };
 
+// What would have to hold, and what holds instead: "--moe-dense-tp-size", "not set", "1".
+struct Condition {
+  std::string what, needed, yours;
+  bool operator==(const Condition&) const = default;
+};
+
 struct CheckFinding {
   FindingKind kind = FindingKind::note;
   Severity severity = Severity::note;
@@ -39,6 +45,7 @@ struct CheckFinding {
   std::string message;             // one line: what is wrong, with both numbers
   std::string consequence;         // what happens on hardware: NaN, garbage, illegal memory access, assertion, hang
   std::vector<std::string> chain;  // why: flag -> predicate -> what each rank knew -> what it chose
+  std::vector<Condition> any_of;   // where no condition of the predicate holds: any one of these would do
   std::string fix;                 // what to change, naming flag or variable and both numbers
   std::vector<Fix> fixes;          // the same as edits of the command, where it can be said as such; alternatives
   std::optional<CheckWitness> witness;

@@ -60,6 +60,19 @@ Outcome outcome_of(const RankDecision& decision) {
   return {decision.sizing.runtime_max_tokens_per_rank, decision.raised.has_value()};
 }
 
+// " (same on ranks 2 and 5)": those behind this one with its outcome.
+std::string alike_text(const TroubledBatch& batch, std::size_t rank) {
+  std::vector<std::size_t> alike;
+  for (std::size_t other = rank + 1; other < batch.decisions.size(); ++other)
+    if (outcome_of(batch.decisions[other]) == outcome_of(batch.decisions[rank])) alike.push_back(other);
+  if (alike.empty()) return "";
+  if (alike.size() == 1) return fmt::format(" (same on rank {})", alike[0]);
+  if (alike.size() == 2) return fmt::format(" (same on ranks {} and {})", alike[0], alike[1]);
+  const bool in_a_row = alike.back() - alike.front() + 1 == alike.size();
+  return in_a_row ? fmt::format(" (same on ranks {} to {})", alike.front(), alike.back())
+                  : fmt::format(" (same on {} other ranks)", alike.size());
+}
+
 // One line for each distinct outcome, the first rank that has it; what is cut is counted.
 void add_rank_lines(const TroubledBatch& batch, std::vector<std::string>& chain) {
   constexpr std::size_t kOutcomes = 4;
@@ -73,9 +86,7 @@ void add_rank_lines(const TroubledBatch& batch, std::vector<std::string>& chain)
       continue;
     }
     seen.push_back(outcome);
-    const auto alike = std::count_if(batch.decisions.begin(), batch.decisions.end(),
-                                     [&](const RankDecision& other) { return outcome_of(other) == outcome; });
-    chain.push_back(rank_line(batch, rank) + (alike > 1 ? fmt::format(" (same on {} more)", alike - 1) : ""));
+    chain.push_back(rank_line(batch, rank) + alike_text(batch, rank));
   }
   if (others.empty()) return;
   const auto [least, most] = std::minmax_element(others.begin(), others.end());
@@ -104,6 +115,11 @@ bool capture_exceeds_cap(const Deployment& deployment) {
 
 std::string severity_note(const TroubledBatch& batch) {
   return batch.limits_are_explicit ? "" : " (the command leaves this limit open)";
+}
+
+void add_knowledge(const Deployment& deployment, CheckFinding& finding) {
+  finding.chain = checked_engine(deployment).knowledge();
+  finding.any_of = checked_engine(deployment).unmet_conditions();
 }
 
 }  // namespace
@@ -163,7 +179,7 @@ CheckFinding explain_gather(const Deployment& deployment, const TroubledBatch& b
       "ranks, rank {} expects {}",
       unit(batch.phase), counts_text(batch), first.rank, sizes(first), other.rank, sizes(other));
   finding.consequence = on_hardware(finding.kind, Situation::gather);
-  finding.chain = checked_engine(deployment).knowledge();
+  add_knowledge(deployment, finding);
   finding.advise(checked_engine(deployment).fix_disagreement(false));
   finding.witness = to_witness(batch);
   return finding;
@@ -186,7 +202,7 @@ CheckFinding explain_disagreement(const Deployment& deployment, const TroubledBa
   finding.consequence = on_hardware(finding.kind, raises              ? Situation::some_ranks_raise
                                                   : any_replay(batch) ? Situation::graph_replay
                                                                       : Situation::eager);
-  finding.chain = checked_engine(deployment).knowledge();
+  add_knowledge(deployment, finding);
   add_rank_lines(batch, finding.chain);
   // Code outside that answers the predicates sees the flags of the launch as a version does.
   if (deployment.rule && !answers(engine_of(deployment.rule), QuestionKind::gather))
@@ -216,7 +232,7 @@ CheckFinding explain_over_capacity(const Deployment& deployment, const TroubledB
       on_hardware(finding.kind, over == batch.decisions.size() ? Situation::every_rank : Situation::some_ranks);
   if (capture_exceeds_cap(deployment))
     finding.consequence += "; a graph bucket is above the cap too, so that capture already fails at the start";
-  finding.chain = checked_engine(deployment).knowledge();
+  add_knowledge(deployment, finding);
   finding.chain.push_back(
       fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens, deployment.max_num_tokens_source));
   add_rank_lines(batch, finding.chain);
@@ -261,7 +277,7 @@ CheckFinding explain_capture(const Deployment& deployment, const TroubledBatch& 
         "{} has {} rows, above R = {}: it is captured at the start, whatever the request limit", bucket, first.rows, r);
     finding.consequence = on_hardware(FindingKind::receive_overflow);
   }
-  finding.chain = checked_engine(deployment).knowledge();
+  add_knowledge(deployment, finding);
   finding.chain.push_back(
       fmt::format("max_num_tokens = {} ({})", deployment.max_num_tokens, deployment.max_num_tokens_source));
   add_rank_lines(batch, finding.chain);
@@ -304,7 +320,7 @@ CheckFinding explain_every_forward(const Deployment& deployment, const TroubledB
   CheckFinding finding = explain_rejection(Rejection{"first_forward", fmt::format("every {} forward", kind), error,
                                                      checked_engine(deployment).fix_every_forward()});
   finding.phase = batch.phase;
-  finding.chain = checked_engine(deployment).knowledge();
+  add_knowledge(deployment, finding);
   add_rank_lines(batch, finding.chain);
   finding.witness = to_witness(batch);
   return finding;
@@ -318,8 +334,8 @@ CheckFinding explain_idle_step(const Deployment& deployment, const TroubledBatch
   finding.message = fmt::format("without any request the ranks run a step with R = {}, which FlashInfer refuses",
                                 batch.decisions.front().sizing.runtime_max_tokens_per_rank);
   finding.consequence = on_hardware(finding.kind);
-  finding.advise(fmt::format("unset {}", engine_of(*deployment.generation).skip_exchange));
-  finding.chain = checked_engine(deployment).knowledge();
+  finding.advise(std::vector{unset_variable(std::string(engine_of(*deployment.generation).skip_exchange), "")});
+  add_knowledge(deployment, finding);
   add_rank_lines(batch, finding.chain);
   finding.witness = to_witness(batch);
   return finding;

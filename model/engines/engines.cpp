@@ -10,6 +10,7 @@
 #include "model/engines/trtllm/engine.h"
 #include "model/engines/vllm/engine.h"
 #include "model/step/engine.h"
+#include "model/step/version_words.h"
 
 namespace a2asim {
 
@@ -87,6 +88,24 @@ Result<VersionMatch> find_version(const Engine& engine, const VersionChoice& cho
   Result<VersionMatch> match = find_version(engine, std::string_view(choice.text));
   if (!match) return fail(match.error().kind, fmt::format("{}: {}", version_option(engine), match.error().message));
   return match;
+}
+
+std::string first_release(const Version& since) {
+  for (const Version* version : engine_of(since).versions())
+    if (version->date >= since.date && !version->releases.empty()) return std::string(version->releases.front().name);
+  return std::string(since.name);
+}
+
+std::string version_in_words(const Version& version) {
+  if (!version.release.empty() && version.release != version.name)
+    return fmt::format("{} ({}, {})", version.release, version.name, version.date);
+  const std::string_view first = release_or_name(version);
+  return fmt::format("{} ({}{})", version.name, version.date,
+                     first == version.name ? "" : fmt::format(", first in {}", first));
+}
+
+std::string_view release_or_name(const Version& version) {
+  return version.releases.empty() ? version.name : version.releases.front().name;
 }
 
 std::string releases_in_words(const Version& version) {

@@ -49,27 +49,30 @@ constexpr std::array<std::string_view, 5> kPhaseNames = {"start", "eager_decode"
 constexpr std::array<std::string_view, 6> kOperationNames = {"none",     "decide",  "dispatch",
                                                              "sanitize", "experts", "combine"};
 
-std::string found_words(const RowEvidence& row) {
-  if (row.found_writer < 0) return "nothing that anybody wrote";
+std::string found_words(const RowEvidence& row, bool is_torn) {
+  if (row.found_writer < 0) return "the memory there is uninitialized";
   std::string what =
       row.found_token < 0 ? "a padding row" : fmt::format("token {} of rank {}", row.found_token, row.found_source);
-  if (row.found_payload != row.payload) {
+  if (row.found_payload != row.payload)
     what += row.found_payload < 0 ? " (an expert output)" : fmt::format(" (payload {})", row.found_payload);
-  }
-  return fmt::format("{} written by rank {} in round {} (step {})", what, row.found_writer, row.found_round,
-                     row.found_step);
+  return fmt::format("there lies {}{}, which rank {} wrote in step {}", is_torn ? "a mixture that begins with " : "",
+                     what, row.found_writer, row.found_step);
 }
 
 std::string describe_row(const Finding& f) {
   const RowEvidence& row = *f.row;
-  const std::string region = row.payload < 0 ? "combine region" : fmt::format("payload {}", row.payload);
-  const std::string found =
-      f.kind == FindingKind::torn ? "a mixture beginning with " + found_words(row) : found_words(row);
-  return fmt::format(
-      "{}: rank {} looks for token {} of rank {} (round {}) in slice {}, {}, at byte {}; it was written at byte {}; "
-      "found {}{}",
-      name(f.kind), f.rank, row.token, row.source, row.expected_round, row.slice, region, row.expected_offset,
-      row.written_offset, found, row.race ? "; two ranks raced for these bytes" : "");
+  const std::string reads =
+      row.payload < 0 && f.rank == row.source
+          ? fmt::format("reads the result of its token {} from rank {}", row.token, row.slice)
+      : row.payload < 0
+          ? fmt::format("reads the result of token {} of rank {} from rank {}", row.token, row.source, row.slice)
+          : fmt::format("reads payload {} of token {} of rank {}", row.payload, row.token, row.source);
+  const std::string written = row.written_offset == row.expected_offset ? ""
+                              : row.written_offset < 0                  ? ", but nobody wrote it"
+                                                       : fmt::format(", but it was written at {}", row.written_offset);
+  return fmt::format("{}: rank {} {} at byte {}{}; {}{}", name(f.kind), f.rank, reads, row.expected_offset, written,
+                     found_words(row, f.kind == FindingKind::torn),
+                     row.race ? "; two ranks wrote these bytes at the same time" : "");
 }
 
 std::string describe_numbers(const Finding& f) {
@@ -94,7 +97,7 @@ std::string describe_numbers(const Finding& f) {
     case FindingKind::missing_rank:
       return fmt::format("rank {} waits for rank {}", f.rank, f.peer);
     case FindingKind::wasted:
-      return fmt::format("{} of {} row slots a rank are beyond need{}", f.value, f.limit,
+      return fmt::format("{} of {} row slots per rank are beyond need{}", f.value, f.limit,
                          f.subject.empty() ? "" : "; " + f.subject);
     default:
       return fmt::format("rank {}, token {}", f.rank, f.token);

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "model/base/check_invariant.h"
+#include "model/step/fix_steps.h"
 
 namespace a2asim {
 namespace {
@@ -78,6 +79,17 @@ Fix upgrade_to(std::string version, std::string note) {
   return {{{What::upgrade, std::move(version), {}, std::move(note)}}};
 }
 
+Fix at_least(Fix fix) {
+  for (FixStep& step : fix.steps) step.or_more = true;
+  return fix;
+}
+Fix choose(std::string words) { return {{{What::choose, std::move(words)}}}; }
+Fix all_of(std::initializer_list<Fix> fixes) {
+  Fix out;
+  for (const Fix& fix : fixes) out.steps.insert(out.steps.end(), fix.steps.begin(), fix.steps.end());
+  return out;
+}
+
 Advice::Advice(std::vector<Fix> alternatives) : fixes(std::move(alternatives)) {
   for (const Fix& fix : fixes) words += (words.empty() ? "" : ", or ") + in_words(fix);
 }
@@ -102,9 +114,17 @@ bool apply(const Fix& fix, LaunchCommand& command, const Spellings& spellings) {
       case What::set_flag: {
         std::vector<std::string> names = spellings ? spellings(step.name) : std::vector<std::string>{};
         if (names.empty()) names = {step.name};
+        const std::vector<WordRange> given = find_flag(command.argv, names);
+        const std::string own =
+            given.empty() ? step.name : command.argv[given.front().begin];  // as it is spelled there
         remove(command, names);
         if (step.what == What::remove_flag) break;
-        command.argv.push_back(step.name);
+        const std::size_t equals = own.find('=');
+        if (equals != std::string::npos && step.values.size() == 1) {
+          command.argv.push_back(own.substr(0, equals + 1) + step.values.front());
+          break;
+        }
+        command.argv.push_back(own.substr(0, equals));
         command.argv.insert(command.argv.end(), step.values.begin(), step.values.end());
         break;
       }

@@ -298,15 +298,31 @@ steps:
         const seen = await tab.evaluate(() => {
           const inside = node => node.getBoundingClientRect().left >= 0 && node.getBoundingClientRect().right <= window.innerWidth + .5;
           const shown = node => node.getClientRects().length > 0;
-          const heads = [...document.querySelectorAll('th[scope=col]')].filter(node => node.textContent === 'R' && shown(node));
+          const stacked = node => getComputedStyle(node.closest('table').tBodies[0]).display === 'block';
+          const heads = [...document.querySelectorAll('th[scope=col]')].filter(node => node.textContent === 'R' && shown(node) && !stacked(node));
           const captions = [...document.querySelectorAll('figcaption, caption')].filter(shown);
           const cells = heads.flatMap(head => [...head.closest('table').tBodies[0].rows].map(row => row.cells[head.cellIndex]));
           return {heads: heads.length, captions: captions.length,
             out: [...heads, ...cells, ...captions].filter(node => !inside(node)).map(node => `${node.tagName} ${node.textContent}`)};
         });
         assert.deepEqual(seen.out, [], `${path.basename(file)} at ${width}`);
-        assert.ok(seen.captions > 0 && seen.heads > 0, path.basename(file));
+        assert.ok(seen.captions > 0 && (seen.heads > 0 || file.includes('_plan') || file.includes('_point') || file.includes('_explore')), path.basename(file));
       }
+  },
+
+  // On a phone no table is cut; only matrices and drawings scroll.
+  async narrow_tables(browser) {
+    const check = ['check', '--sglang', 'v0.5.13', '--num-experts', '256', '--top-k', '8', '--hidden-size', '7168'];
+    const files = [page('narrow_check', ...check, launch), page('narrow_all', 'check', '--sglang', 'all', launch),
+      page('narrow_upgrade', 'upgrade', '--from', 'v0.5.13', '--to', 'v0.5.16', launch), page('narrow_replay', 'replay', scenario('collapse')),
+      page('narrow_learn', 'learn', '3')];
+    for (const file of files) {
+      const tab = await open(browser, file, {viewport: {width: 320, height: 740}});
+      await tab.evaluate(() => { for (const details of document.querySelectorAll('details')) details.open = true; });
+      const cut = await tab.$$eval('table:not(.matrix)', list => list.filter(node => node.getClientRects().length > 0 &&
+        !node.closest('.viewer') && node.getBoundingClientRect().right > window.innerWidth + .5).map(node => node.textContent.slice(0, 80)));
+      assert.deepEqual(cut, [], path.basename(file));
+    }
   },
 
   async paper(browser) {
@@ -370,7 +386,7 @@ steps: [{mode: decode, tokens: [2, 1]}]
     const text = await tab.innerText('body');
     const bad = facts.findings.find(finding => finding.severity === 'error');
     for (const part of [bad.message.slice(1), ...bad.why, bad.fix.slice(1), facts.capacity.source]) assert.ok(text.includes(part), part);
-    const sizes = (await tab.locator('#found tbody td:nth-child(2)').allInnerTexts()).map(size => Number(size.replace(/[^\d]/g, '')));
+    const sizes = (await tab.locator('#found figure tbody td:nth-child(2)').allInnerTexts()).map(size => Number(size.replace(/[^\d]/g, '')));
     assert.deepEqual(new Set(sizes), new Set(bad.witness.runtime_max_tokens_per_rank));
     assert.ok((await tab.locator('#sizes .bar').count()) >= 3);
     assert.equal(await tab.locator('.viewer svg[role=img]').count(), 1, 'the witness is replayed and drawn');
@@ -398,7 +414,7 @@ steps: [{mode: decode, tokens: [2, 1]}]
     const copied = await button.getAttribute('data-copy');
     assert.ok(copied.includes('launch_server') && !copied.includes('--enable-dp-lm-head'), copied);
     await button.click();
-    assert.equal(await button.innerText(), 'Copied');
+    await tab.locator('.fixes button', {hasText: 'Copied'}).first().waitFor();  // the clipboard answers later
   },
 
   // The heat maps of a sweep, against the JSON: numbers, shades, and text that stays readable on every shade.
@@ -439,6 +455,16 @@ steps: [{mode: decode, tokens: [2, 1]}]
       const [wide, width] = await tab.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
       assert.ok(wide <= width, `${wide} > ${width}`);
     }
+    // The answer first: does it fit, how long does it take; on a phone no table is cut.
+    for (const more of [['--ep', '8', '--tokens', '64'], ['--ep', '8,16', '--tokens', '64,256']]) {
+      const phone = await open(browser, page(`plan_phone_${more[1]}`, 'plan', '--model', 'DeepSeek-V3', '--link-gbps', '400', ...more), {viewport: {width: 320, height: 740}});
+      assert.match(await phone.innerText('h1'), /^Fits on every GPU listed$/);
+      assert.match(await phone.innerText('.lead'), /workspace takes .* per rank.*at least .* (us|ms).* per step/);
+      assert.equal(await phone.$eval('main > section', node => node.id), 'headroom');
+      const cut = await phone.$$eval('table, .wide', list => list.filter(node => node.getClientRects().length > 0 &&
+        (node.scrollWidth > node.clientWidth + 1 || node.getBoundingClientRect().right > window.innerWidth)).map(node => node.textContent.slice(0, 60)));
+      assert.deepEqual(cut, [], `${more}: nothing is cut at 320 pixels`);
+    }
     const one = await open(browser, page('plan_one', 'plan', '--model', 'DeepSeek-V3', '--ep', '8', '--tokens', '64'));
     for (const id of ['workspace', 'traffic', 'slots', 'headroom', 'deployment']) assert.ok(await one.locator(`#${id}`).isVisible(), id);
   },
@@ -449,7 +475,7 @@ steps: [{mode: decode, tokens: [2, 1]}]
     const tab = await open(browser, page('explore', ...args));
     const facts = JSON.parse(a2asim(...args, '--format', 'json')).generations[0];
     const bad = facts.matrix.flatMap(row => Object.values(row.phases)).filter(cell => ['disagrees', 'overflow'].includes(cell.outcome)).length;
-    const links = tab.locator('#g-pr29461 .cell.error a');
+    const links = tab.locator('#matrix .cell.error a');
     assert.equal(await links.count(), bad);
     assert.ok(bad > 0);
     for (let i = 0; i < Math.min(bad, 4); ++i) {
@@ -462,6 +488,35 @@ steps: [{mode: decode, tokens: [2, 1]}]
       const text = await chapter.innerText();
       for (const part of ['The smallest batch that shows it', 'Why', 'The scenario, for a2asim replay', 'Step by step']) assert.ok(text.includes(part), part);
     }
+  },
+
+  // One matrix, versions as columns; marks alone where there are many, with the words for who does not see them.
+  async matrix(browser) {
+    const args = ['explore', '--sglang', 'v0.5.13..v0.5.16', '--budget', '20000'];
+    const file = page('matrix', ...args);
+    const facts = JSON.parse(a2asim(...args, '--format', 'json')).generations;
+    for (const width of [1280, 320]) {
+      const tab = await open(browser, file, {viewport: {width, height: 900}});
+      assert.equal(await tab.locator('#matrix thead th').count(), facts.length + 1);
+      assert.ok((await tab.innerText('#matrix thead')).includes('v0.5.13'), 'releases, not pull requests');
+      const classes = new Set(await tab.$$eval('#matrix tbody th', list => list.map(node => node.firstChild.textContent)));
+      assert.ok(classes.has('collapsed'));
+      const cells = await tab.$$eval('#matrix tbody tr:first-child td', list => list.map(node => node.textContent.trim()));
+      assert.match(cells[0], /✕\s+disagrees/, 'what is wrong stands first');
+      const [wide, all] = await tab.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+      assert.ok(wide <= all, `${wide} > ${all}`);
+    }
+  },
+
+  // What went as its file expects is good news, in colour and in words.
+  async as_expected(browser) {
+    const good = await open(browser, page('expected', 'replay', scenario('collapse')));
+    assert.match(await good.innerText('h1'), /^Disagrees, as expected$/);
+    assert.equal(await good.locator('h1.verdict.good').count(), 1);
+    assert.equal(await good.$eval('#s0-story', node => node.querySelector('h3').textContent), 'What to change');
+    assert.equal(await good.locator('#s0-story > details').first().getAttribute('open'), null, 'the setting is closed');
+    const bad = await open(browser, page('unexpected', 'replay', '--sglang', 'pr26643', scenario('collapse')));
+    assert.equal(await bad.locator('h1.verdict.bad').count(), 1);
   },
 
   async several_scenarios(browser) {

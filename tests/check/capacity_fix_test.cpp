@@ -71,14 +71,14 @@ TEST_CASE("fix: the flag that made the batch is named, with a number that cures"
   // pr26643 rounds counts up to a multiple of 2, so that 1025 tokens a rank would become 1026.
   const std::string chunk =
       fix_of("pr26643", server(1025, 2) + "--max-running-requests 16 --chunked-prefill-size 65536");
-  CHECK(contains(chunk, "set --chunked-prefill-size 2048 (now 65536 / dp_size 2 = 32768 a rank)"));
+  CHECK(contains(chunk, "set --chunked-prefill-size 2048 (now 65536 / dp_size 2 = 32768 per rank)"));
   CHECK_FALSE(contains(chunk, "--max-running-requests"));
   const std::string requests =
       fix_of("pr24850",
              "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=31 python3 -m sglang.launch_server --tp 2 --dp 2 "
              "--model-path M --enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend "
              "flashinfer_cutlass --max-running-requests 200 --chunked-prefill-size 64 --disable-cuda-graph");
-  CHECK(contains(requests, "set --max-running-requests 124 (now 200 / dp_size 2 = 100 a rank)"));
+  CHECK(contains(requests, "set --max-running-requests 124 (now 200 / dp_size 2 = 100 per rank)"));
 }
 
 TEST_CASE("fix: a batch of a small rank beside a large chunk is the chunk's") {
@@ -86,7 +86,7 @@ TEST_CASE("fix: a batch of a small rank beside a large chunk is the chunk's") {
                                                 "--max-running-requests 16 --chunked-prefill-size 512 "
                                                 "--cuda-graph-max-bs 200");
   CHECK(contains(fix, "set SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=256 or more (the cap is 255 now)"));
-  CHECK(contains(fix, "set --chunked-prefill-size 510 (now 512 / dp_size 2 = 256 a rank)"));
+  CHECK(contains(fix, "set --chunked-prefill-size 510 (now 512 / dp_size 2 = 256 per rank)"));
   CHECK_FALSE(contains(fix, "--max-running-requests"));
 }
 
@@ -108,8 +108,8 @@ TEST_CASE("fix: two limits above the cap are lowered together") {
   const std::string fix =
       fix_of("pr30450", server(64, 4) + "--max-running-requests 500 --chunked-prefill-size 4096 --cuda-graph-max-bs 8");
   CHECK(contains(fix,
-                 "set --chunked-prefill-size 256 (now 4096 / dp_size 4 = 1024 a rank), and set "
-                 "--max-running-requests 256 (now 500 / dp_size 4 = 125 a rank)"));
+                 "set --chunked-prefill-size 256 (now 4096 / dp_size 4 = 1024 per rank), and set "
+                 "--max-running-requests 256 (now 500 / dp_size 4 = 125 per rank)"));
 }
 
 TEST_CASE(

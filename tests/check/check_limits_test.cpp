@@ -308,7 +308,7 @@ TEST_CASE("the autotune dummy run is as large as the request pool") {
   const std::string flags = "--disaggregation-mode prefill --max-running-requests 2560 --chunked-prefill-size 256 ";
   const CheckReport report = check({.cap = 64}, gathered(flags));
   CHECK(report.verdict == Verdict::agrees);
-  const CheckFinding* const finding = find(report, "autotune", "640 a rank");
+  const CheckFinding* const finding = find(report, "autotune", "640 per rank");
   REQUIRE(finding != nullptr);
   CHECK(finding->severity == Severity::warning);
   CHECK(find(check({.cap = 64}, gathered(flags + "--disable-flashinfer-autotune")), "autotune") == nullptr);

@@ -44,10 +44,12 @@ TEST_CASE("a disagreement comes with a smallest witness, the chain and the fix")
   CHECK(finding->witness->runtime_max_tokens_per_rank == std::vector<std::optional<std::int64_t>>{2, 1, 1, 1});
   CHECK(finding->fix.find("--enable-dp-lm-head") != std::string::npos);
   CHECK(finding->chain.front().find("require_mlp_tp_gather is false") != std::string::npos);
-  // Both flags that the fix offers to drop are in the chain, with what each of them does there.
-  CHECK(finding->chain.front().find("--enable-dp-lm-head not set (is set)") != std::string::npos);
-  CHECK(finding->chain.front().find("--moe-dense-tp-size not set (is 1)") != std::string::npos);
-  CHECK(finding->chain.back().ends_with("R = 1 (same on 2 more)"));
+  // Both flags that the fix offers to drop are among the conditions, with what is needed and what is there.
+  CHECK(std::ranges::count(finding->any_of, Condition{"--enable-dp-lm-head", "not set", "set"}) == 1);
+  CHECK(std::ranges::count(finding->any_of, Condition{"--moe-dense-tp-size", "not set", "1"}) == 1);
+  CHECK(std::ranges::count(finding->any_of, Condition{"--moe-a2a-backend", "none", "flashinfer"}) == 1);
+  CHECK(finding->any_of.size() == 4);
+  CHECK(finding->chain.back().ends_with("R = 1 (same on ranks 2 and 3)"));
   CHECK(find(report, "geometry_disagreement", Phase::eager_decode) == nullptr);  // eager uses the cap
 }
 
@@ -68,7 +70,7 @@ TEST_CASE("the chain has a line for four outcomes, and counts the ranks whose ou
   const std::vector<std::string> chain = explain_disagreement(*deployment, batch).chain;
   REQUIRE(chain.size() == 7);  // two of the flags, four outcomes, and the rest
   CHECK(chain.at(3).starts_with("DP rank 1: 2 requests"));
-  CHECK(chain.at(3).ends_with("R = 2 (same on 1 more)"));
+  CHECK(chain.at(3).ends_with("R = 2 (same on rank 3)"));
   CHECK(chain.at(6) == "3 more DP ranks use other R, from 4 to 6");
   batch.decisions.resize(6);
   CHECK(explain_disagreement(*deployment, batch).chain.back() == "1 more DP rank uses other R, 4");
@@ -88,7 +90,7 @@ TEST_CASE("an explicit chunk above an explicit cap is an error with both numbers
   REQUIRE(finding != nullptr);
   CHECK(finding->witness->tokens_per_dp_rank.front() == 1025);
   CHECK(finding->fix.find("8192") != std::string::npos);  // the variable, for 32768 / 4
-  CHECK(finding->fix.find("--chunked-prefill-size 4096 (now 32768 / dp_size 4 = 8192 a rank)") != std::string::npos);
+  CHECK(finding->fix.find("--chunked-prefill-size 4096 (now 32768 / dp_size 4 = 8192 per rank)") != std::string::npos);
 
   const CheckReport open = check("pr30450", command + "--max-running-requests 64");
   CHECK(open.verdict == Verdict::agrees);
@@ -101,7 +103,7 @@ TEST_CASE("an unset request limit is a note with the threshold, never an error")
   CHECK(report.verdict == Verdict::agrees);
   const CheckFinding* note = find(report, "request_limit_open", Phase::eager_decode);
   REQUIRE(note != nullptr);
-  CHECK(note->message.find("safe up to 64 running requests a rank") != std::string::npos);
+  CHECK(note->message.find("safe up to 64 running requests per rank") != std::string::npos);
 }
 
 TEST_CASE("with the cap baked, a bucket above it overflows silently") {

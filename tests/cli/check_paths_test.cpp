@@ -176,6 +176,9 @@ TEST_CASE("check: findings that do not count need a reason") {
   const TemporaryFile baseline("baseline.json",
                                run({"check", "--sglang", "v0.5.13", "--format", "json", file.path}).out);
   CHECK(run({"check", "--sglang", "v0.5.13", "--baseline", baseline.path, file.path}).exit_code == kNothingWrong);
+  const json known = json::parse(
+      run({"check", "--sglang", "v0.5.13", "--format", "sarif", "--baseline", baseline.path, file.path}).out);
+  CHECK(known["runs"][0]["results"][0]["suppressions"][0]["kind"] == "external");
   CHECK(contains(run({"check", "--baseline", "/nonexistent", file.path}).err, "writes it"));
 }
 
@@ -278,6 +281,59 @@ TEST_CASE("check: github annotations and junit, with nothing that breaks out of 
   CHECK(contains(passing.out, "<testcase "));
   CHECK_FALSE(contains(passing.out, "<failure"));
   CHECK_FALSE(contains(passing.out, "<error"));
+}
+
+TEST_CASE("check: fixes of other engines are edits, too") {
+  const Folder folder;
+  const auto fixed = [&](const std::string& name, const std::string& text) {
+    const std::string path = folder.write(name, text);
+    const Outcome outcome = run({"check", "--fix", path});
+    CAPTURE(outcome.err);
+    CAPTURE(outcome.out);
+    CHECK(run({"check", path}).exit_code == kNothingWrong);
+    return folder.read(name);
+  };
+  const std::string vllm = "# a2asim: version=v0.12.0\nvllm serve deepseek-ai/DeepSeek-V3 -tp 8";
+  CHECK(fixed("eplb.sh", vllm + " --enable-eplb\n") == vllm + " --enable-expert-parallel --enable-eplb\n");
+  CHECK(fixed("seqs.sh", vllm + " --max_num_batched_tokens 64 --max-num-seqs 128\n") ==
+        vllm + " --max_num_batched_tokens 128 --max-num-seqs 128\n");
+  const std::string trtllm = "trtllm-serve deepseek-ai/DeepSeek-V3 --tp_size 8 --ep_size 8 --enable_attention_dp";
+  CHECK(fixed("force.sh", "# a2asim: version=1.2.0\nexport TRTLLM_FORCE_COMM_METHOD=NO_SUCH\n" + trtllm + "\n") ==
+        "# a2asim: version=1.2.0\n" + trtllm + "\n");
+}
+
+TEST_CASE("check: an option that this version does not know is taken out, or written as it was meant") {
+  const Folder folder;
+  const auto fixed = [&](const std::string& name, const std::string& text) {
+    const std::string path = folder.write(name, text);
+    const Outcome outcome = run({"check", "--fix", path});
+    CAPTURE(outcome.err);
+    CAPTURE(outcome.out);
+    return folder.read(name);
+  };
+  const std::string head = "# a2asim: version=v0.5.16\n";
+  CHECK(fixed("typo.sh", head + kAgreeing + " --max-queed-requests 7\n") ==
+        head + kAgreeing.substr(0, kAgreeing.find("--model-path")) + "--max-queued-requests 7 " +
+            kAgreeing.substr(kAgreeing.find("--model-path")) + "\n");
+  const std::string vllm = "# a2asim: version=v0.10.0\nvllm serve deepseek-ai/DeepSeek-V3 -tp 8";
+  const std::string path = folder.write("new.sh", vllm + " --all2all-backend naive\n");
+  const json found = json::parse(run({"check", "--format", "json", path}).out)["findings"][0];
+  CHECK(found["id"] == "rejected");
+  CHECK(found["fixes"][0]["words"] == "remove --all2all-backend naive");
+  CHECK(found["fixes"][0]["cures"] == true);
+  CHECK(contains(found["fixes"][1]["words"].get<std::string>(), "upgrade to v0.11.1"));
+  CHECK(fixed("new.sh", vllm + " --all2all-backend naive\n") == vllm + "\n");
+}
+
+TEST_CASE("check: --fix takes no option where a file beside the launch says otherwise") {
+  const Folder folder;
+  folder.write("extra.yaml", "enable_attention_dp: true\nmax_num_tokens: 4096\n");
+  const std::string text =
+      "# a2asim: version=1.2.0\nexport TRTLLM_MOE_A2A_WORKSPACE_MB=1\ntrtllm-serve deepseek-ai/DeepSeek-V3 --tp_size 8 "
+      "--ep_size 8 --extra_llm_api_options extra.yaml\n";
+  const std::string path = folder.write("serve.sh", text);
+  run({"check", "--fix", path});
+  CHECK_FALSE(contains(folder.read("serve.sh"), "--max_num_tokens"));
 }
 
 TEST_CASE("check: all releases side by side say which are safe") {

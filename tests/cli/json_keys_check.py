@@ -21,7 +21,7 @@ CALLS = {
     "upgrade": [f"upgrade --from v0.5.13 --to v0.5.16 {SHAPE} {source}/tools/examples/collapse.sh"],
     "replay": [f"replay {FILES}"],
     "plan": [f"{POINT} --link-gbps 400", f"{POINT} --sglang pr14668 --max-num-tokens 16"],
-    "explore": ["explore --sglang pr29461 --budget 500", "explore --sglang pr29461 --shard 1/8 --budget 100"],
+    "explore": ["explore --sglang pr29461 --budget 20000", "explore --sglang pr29461 --shard 1/8 --budget 100"],
     "conformance": ["conformance --small --only law"],
     "learn": ["learn"],
     "learn LESSON": ["learn 1", "learn 3", "learn 3 --answer 1,2,3,4"],

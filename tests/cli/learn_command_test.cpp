@@ -258,14 +258,14 @@ TEST_CASE("learn: the marks of a picture are explained where they occur, and onl
 
 TEST_CASE("learn: the collapse does no harm to equal counts, and the lesson says so") {
   const std::string equal = run({"learn", "3", "--tokens", "4,4,4,4"}).out;
-  CHECK(contains(equal, "The verdict is `agrees`: all ranks derive R = 4. With these counts it goes well by accident"));
+  CHECK(contains(equal, "The verdict is `agrees`: all ranks use R = 4. With these counts it goes well by accident"));
   CHECK(!contains(equal, "!  "));
   const std::string unequal = run({"learn", "3"}).out;
-  CHECK(contains(unequal, "The verdict is `disagrees`: the ranks derive different sizes, R = [3, 1, 1, 5]."));
+  CHECK(contains(unequal, "The verdict is `disagrees`: ranks use different sizes, R = [3, 1, 1, 5]."));
   // Either flag alone is enough, and the predicate's words name both.
   const json steps = json::parse(run({"learn", "3", "--format", "json"}).out).at("steps");
-  const std::string flags = steps.at(0).at("text").dump(), fix = steps.back().at("text").dump();
-  CHECK(contains(flags, "--enable-dp-lm-head not set (is set)"));
+  const std::string flags = steps.at(0).at("pictures").dump(), fix = steps.back().at("text").dump();
+  CHECK(contains(flags, "--enable-dp-lm-head  not set"));
   CHECK(contains(fix, "Leave out one of the two flags"));
   for (const char* flag : {"without_dp_lm_head", "without_moe_dense_tp_size"})
     CHECK(steps.back().at("facts").at(flag) == "agrees");

@@ -108,7 +108,7 @@ TEST_CASE("plan: headroom on common GPUs, or on one's own") {
   CHECK(plan({"--ep", "8", "--tokens", "64", "--gpu-memory", "80", "--weights", "70"}).exit_code == 0);
   const Outcome full = plan({"--ep", "8", "--tokens", "64", "--gpu-memory", "80", "--weights", "79.9"});
   CHECK(full.exit_code == 1);
-  CHECK(full.out.find("problem: does not fit") != std::string::npos);
+  CHECK(full.out.find("CANNOT RUN: does not fit") != std::string::npos);
 }
 
 TEST_CASE("plan: what the version refuses is a problem, and exit code 1") {
@@ -182,6 +182,14 @@ TEST_CASE("plan: whether a point can run is said alike everywhere") {
 TEST_CASE("plan: text has the regions, both routings, the rules, the GPUs and the command to check") {
   const Outcome outcome = plan({"--ep", "8", "--tokens", "64", "--link-gbps", "3600"});
   CHECK(outcome.exit_code == 0);
+  // What people ask first stands first: does it fit, and how long does it take.
+  CHECK(outcome.out.rfind("FITS ON EVERY GPU LISTED: the workspace takes 898.7 MiB per rank; weights are not counted",
+                          0) == 0);
+  CHECK(outcome.out.find("time: dispatch and combine take at least") < outcome.out.find("left on one GPU"));
+  CHECK(outcome.out.find("left on one GPU") < outcome.out.find("receive: hidden states"));
+  CHECK(plan({"--ep", "8", "--tokens", "64", "--gpu-memory", "80", "--weights", "79.9"}).out.rfind("CANNOT RUN: ", 0) ==
+        0);
+  CHECK(contains(plan({"--ep", "8", "--tokens", "64", "--weights", "100"}).out, " GPUS LISTED: "));
   for (const char* part :
        {"receive: hidden states", "uniform (expected)", "worst case", "max over the gathered token counts",
         "the static cap max_num_tokens", "this rank's own rows", "H200", "= 450 GB/s", "--enable-dp-attention"})
@@ -208,12 +216,12 @@ TEST_CASE("plan: --report draws a sweep, every number in words too") {
   CHECK(count(page, "role=\"img\"") == 7);
   CHECK(count(page, "<rect class=\"heat") == 7 * 6);
   CHECK(count(page, "<rect class=\"heat none\"") == 3);  // 8192 tokens are above the cap
-  CHECK(page.find("ep 16, tokens a data-parallel rank 64: 1024;") != std::string::npos);
-  CHECK(page.find("ep 32, tokens a data-parallel rank 8192: prefill only;") != std::string::npos);
+  CHECK(page.find("ep 16, tokens per DP rank 64: 1024;") != std::string::npos);
+  CHECK(page.find("ep 32, tokens per DP rank 8192: prefill only;") != std::string::npos);
   CHECK(page.find("Note:") != std::string::npos);
   const std::string one = page_of({"--ep", "8", "--tokens", "64", "--weights", "70"});
   CHECK(count(one, "role=\"img\"") == 0);
-  for (const char* part : {"898.7 MiB a rank", "receive: hidden states", "static cap", "H200", "--dp-size 8"})
+  for (const char* part : {"898.7 MiB per rank", "receive: hidden states", "static cap", "H200", "--dp-size 8"})
     CHECK_MESSAGE(one.find(part) != std::string::npos, part);
   const Outcome nowhere = plan({"--ep", "8", "--tokens", "64", "--report", "/no/such/folder/x.html"});
   CHECK(nowhere.exit_code == 2);

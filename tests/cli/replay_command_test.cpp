@@ -50,7 +50,10 @@ TEST_CASE("replay: a launch is told from a scenario, with the command that takes
 TEST_CASE("replay: text has the verdict first, then what each rank saw, the chain, and the waste") {
   const Outcome outcome = run({"replay", shipped("collapse"), "--digest"});
   CHECK(outcome.err.empty());
-  CHECK(outcome.out.rfind("DISAGREES", 0) == 0);
+  CHECK(outcome.out.rfind("DISAGREES, as the file expects: ranks use different buffer sizes, first at step 0\n", 0) ==
+        0);
+  // The fix stands above what the run looked like.
+  CHECK(outcome.out.find("fix: ") < outcome.out.find("\nstep 0"));
   for (const char* part : {"first at step 0", "this rank's own rows", "bad output: rank ", "chain, rank ",
                            "fix: ", "were never filled", "as the file expects", "\ndigest "})
     CHECK_MESSAGE(outcome.out.find(part) != std::string::npos, part);
@@ -88,7 +91,7 @@ TEST_CASE("replay: sizes that agree over wrong bytes are corrupt, in text, JSON,
   const std::string file = shipped("padding_rows");
   const Outcome text = run({"replay", file, "--sglang", "pr14668"});
   CHECK(text.exit_code == 1);
-  CHECK(text.out.rfind("CORRUPT: sizes agree, and yet something is wrong, first at step 1", 0) == 0);
+  CHECK(text.out.rfind("CORRUPT: sizes agree, but output is corrupt, first at step 1", 0) == 0);
   CHECK(contains(text.out, "step 1, eager_decode: corrupt"));
   const Outcome json = run({"replay", file, "--format", "json"});
   CHECK(json.exit_code == 0);  // as the file expects

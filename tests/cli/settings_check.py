@@ -6,6 +6,7 @@ the action run is run here, on a launch that agrees and on one that disagrees.
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ GOOD = ("python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --
 BAD = GOOD + " --enable-dp-lm-head --moe-dense-tp-size 1"
 VALUES = {"model": '"DeepSeek-V3"', "num-experts": "256", "top-k": "8", "hidden-size": "7168", "gpu-memory": "141",
           "env": '{ A = "1" }', "ignore": '[{ id = "wasted", reason = "x" }]', "paths": '["."]', "exclude": '["x/**"]',
-          "strict": "false", "model-config": '"config.json"'}
+          "strict": "false", "model-config": '"config.json"', "gpu": '"H200"', "nvlink-domain": "8"}
 versions = set(schema["properties"]) - set(VALUES) - {"per-path"}
 
 
@@ -54,7 +55,8 @@ with tempfile.TemporaryDirectory() as folder:
             assert done.returncode in (0, 1), f"{where}{key}: {done.stderr}"
         (root / "a2asim.toml").write_text(where + "no-such-key = 1\n")
         assert check(root, "serve.sh").returncode == 2
-    assert "sglang" in versions
+    told = subprocess.run([program, "check", "--help"], capture_output=True, text=True).stdout
+    assert versions == set(re.findall(r"--(\w+) VERSION", told)), f"{versions}: every engine's version is a key"
 
     # The shipped settings, and what the hook and the action run.
     (root / "a2asim.toml").write_text(example)

@@ -225,7 +225,7 @@ TEST_CASE("static caps: a request limit that memory bounds first is a warning, w
   CHECK(has(inputs, StaticCapOutcome::exceeds));
   inputs.memory_bounds_requests = true;
   CHECK_FALSE(has(inputs, StaticCapOutcome::exceeds));
-  CHECK(item(inputs, Phase::eager_decode).message.starts_with("from 129 running requests a replica on"));
+  CHECK(item(inputs, Phase::eager_decode).message.starts_with("from 129 running requests per replica on"));
   inputs.decode_graph_max_bs = 256;  // captured whatever runs
   CHECK(has(inputs, StaticCapOutcome::exceeds));
 

@@ -119,7 +119,7 @@ TEST_CASE("sim: a stale row names its writer, token, round and step") {
   CHECK(found->row->found_round == 1);
   CHECK(found->row->expected_round == 3);
   CHECK(found->row->found_step == 0);
-  CHECK(describe(*found).find("written by rank 1 in round 1") != std::string::npos);
+  CHECK(describe(*found).find("which rank 1 wrote in step") != std::string::npos);
 }
 
 TEST_CASE("sim: unwritten rows: the output is NaN") {

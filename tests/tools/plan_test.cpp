@@ -193,9 +193,9 @@ TEST_CASE("plan: every version appears once a path and launch") {
 }
 
 TEST_CASE("plan: neighbouring versions are joined in words") {
-  CHECK(generations_in_words({"pr14668", "pr24850", "pr25685"}) == "pr14668 to pr25685");
-  CHECK(generations_in_words({"pr14668", "pr25685", "pr35758"}) == "pr14668, pr25685, pr35758");
-  CHECK(generations_in_words({"pr30450", "main20260823"}) == "pr30450 to main20260823");
+  CHECK(generations_in_words({"pr14668", "pr24850", "pr25685"}) == "v0.5.9 to pr25685");
+  CHECK(generations_in_words({"pr14668", "pr25685", "pr35758"}) == "v0.5.9 to v0.5.11, pr25685, v0.5.19");
+  CHECK(generations_in_words({"pr30450", "main20260823"}) == "v0.5.16 to v0.5.18");
 }
 
 }  // namespace a2asim

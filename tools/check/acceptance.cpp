@@ -79,7 +79,7 @@ Result<void> mark_ignored(const LaunchText& text, const PreparedServer& prepared
   for (const auto& [id, reason] : prepared.settings.ignored) ignore(*parse_finding_kind(id), reason);
   for (std::size_t at = 0; at < checked.ignored.size(); ++at)
     if (checked.ignored[at].empty() && baseline.contains(fingerprint(checked, checked.report.findings[at])))
-      checked.ignored[at] = "in the baseline";
+      checked.ignored[at] = kInBaseline;
   return {};
 }
 

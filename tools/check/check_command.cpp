@@ -95,33 +95,48 @@ FindingPlace place_in(const std::string& text, TextRange range) {
   return {begin.line, begin.column, end.line, end.column, std::nullopt};
 }
 
+// The text with the fix. Read again with the files of options beside it, it must start just that: a key in one of them
+// may win over what stands here.
+Result<std::string> edited(const LaunchText& text, std::size_t at, const Fix& fix, const Run& run,
+                           const PreparedServer& prepared) {
+  auto out = edited_text(text, at, fix, spellings_of(prepared), run.launches.env);
+  const auto wanted = out ? with_fix(prepared, fix) : std::nullopt;
+  if (!wanted) return out;
+  LaunchText now = text;
+  now.servers = servers_of(*out, run.launches.env);
+  const Result<PreparedServer> is = prepare_server(run.options, run.settings, now, now.servers[at]);
+  if (is && same_words(is->server.command.argv, wanted->server.command.argv)) return out;
+  return unusable(
+      fmt::format("'{}' is left to you: a file of options beside the launch says otherwise", in_words(fix)));
+}
+
 // Tries the fixes of what is wrong, and looks for their words in the text.
 void add_fixes(const LaunchText& text, std::size_t at, const Run& run, const PreparedServer& prepared,
                CheckedServer& out) {
   const Spellings spellings = spellings_of(prepared);
   const std::vector<CheckFinding>& findings = out.report.findings;
-  out.fixes.resize(findings.size()), out.words.resize(findings.size()), out.edits.resize(findings.size());
+  out.fixes.resize(findings.size()), out.words.resize(findings.size());
   for (std::size_t number = 0; number < findings.size(); ++number) {
-    if (findings[number].severity != Severity::error) continue;
+    if (findings[number].severity == Severity::note) continue;
     out.fixes[number] = try_fixes(prepared, out.report, findings[number]);
-    for (const TriedFix& tried : out.fixes[number])
+    for (TriedFix& tried : out.fixes[number]) {
       for (const FixStep& step : tried.fix.steps)
         if (const auto words = place_of(text, at, step, spellings); words && out.words[number].line == 0)
           out.words[number] = place_in(text.text, *words);
-    if (out.fixes[number].empty() || !out.fixes[number].front().cures) continue;
-    const auto edited = edited_text(text, at, out.fixes[number].front().fix, spellings, run.launches.env);
-    if (!edited) continue;
-    Replacement change = replacement_of(text.text, *edited);
-    out.edits[number] = place_in(text.text, change.range);
-    out.edits[number].inserted = std::move(change.text);
+      const auto changed = tried.cures ? edited(text, at, tried.fix, run, prepared) : unusable("");
+      if (!changed) continue;
+      Replacement change = replacement_of(text.text, *changed);
+      tried.edit = place_in(text.text, change.range);
+      tried.edit.inserted = std::move(change.text);
+    }
   }
 }
 
 std::string page_of(const PreparedServer& prepared, const CheckedServer& checked, const JudgedServer& judged) {
   const DeployedCommand& deployed = judged.deployed;
   CheckForPage page{judged.report, print(deployed.launch), deployed.model, std::nullopt, prepared.how.rule};
-  page.place = fmt::format("{} · {} {} ({})", place_words(checked), prepared.engine->title, prepared.version().name,
-                           checked.version_reason);
+  page.place = fmt::format("{} · {} {} ({})", place_words(checked), prepared.engine->title,
+                           name_of_state(prepared.version()), checked.version_reason);
   for (std::size_t at = 0; at < checked.fixes.size() && page.fixes.empty(); ++at)
     for (const TriedFix& tried : checked.fixes[at]) {
       if (tried.verdict && !tried.cures) continue;
@@ -238,7 +253,7 @@ Result<void> check_texts(const std::vector<LaunchText>& texts, Run& run) {
 }
 
 // Each text with the first fix of each of its servers, as a diff and, with --fix, in its file.
-Result<void> print_edits(const std::vector<LaunchText>& texts, const Run& run, Io& io) {
+Result<void> print_edits(const std::vector<LaunchText>& texts, const Run& run, bool strict, Io& io) {
   std::size_t decided = 0, server_at = 0;
   for (const LaunchText& text : texts) {
     LaunchText now = text;
@@ -248,10 +263,11 @@ Result<void> print_edits(const std::vector<LaunchText>& texts, const Run& run, I
       if (checked.undecided) continue;
       const PreparedServer& prepared = run.prepared[decided++];
       std::string why = "no fix is known that cures it";
-      bool done = !checked.has_problem(false);
+      bool done = !checked.has_problem(strict);
       for (std::size_t number = 0; number < checked.fixes.size() && !done; ++number) {
+        const bool is_wrong = strict || checked.report.findings[number].severity == Severity::error;
         for (const TriedFix& tried : checked.fixes[number]) {
-          if (done || !checked.counts(number) || !tried.cures) continue;
+          if (done || !is_wrong || !checked.counts(number) || !tried.cures) continue;
           if (!has_text) {
             LaunchCommand before = prepared.server.command, after = before;
             if (!apply(tried.fix, after, spellings_of(prepared))) continue;
@@ -259,13 +275,13 @@ Result<void> print_edits(const std::vector<LaunchText>& texts, const Run& run, I
             done = true;
             continue;
           }
-          auto edited = edited_text(now, at, tried.fix, spellings_of(prepared), run.launches.env);
-          if (!edited) {
-            why = edited.error().message;
+          auto changed = edited(now, at, tried.fix, run, prepared);
+          if (!changed) {
+            why = changed.error().message;
             continue;
           }
           done = true;
-          now.text = std::move(*edited);
+          now.text = std::move(*changed);
           now.servers = servers_of(now.text, run.launches.env);
         }
       }
@@ -320,7 +336,7 @@ Result<int> print_run(const std::vector<LaunchText>& texts, Run& run, bool stric
   if (options.report)
     if (auto written = write_page(*options.report, run.page); !written) return tl::unexpected(written.error());
   if (options.diff || options.fix) {
-    if (auto printed = print_edits(texts, run, io); !printed) return tl::unexpected(printed.error());
+    if (auto printed = print_edits(texts, run, strict, io); !printed) return tl::unexpected(printed.error());
     return exit_code(run, strict, io);
   }
   switch (format) {

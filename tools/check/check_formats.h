@@ -20,19 +20,22 @@ struct CommandSource {
 };
 std::string in_words(const CommandSource& source);  // the path, "command line", "standard input"
 
+// Where a finding's words stand in a file, or what a fix replaces there. Lines and columns count from 1; 0: no place is
+// known.
+struct FindingPlace {
+  std::size_t line = 0, column = 0, end_line = 0, end_column = 0;
+  std::optional<std::string> inserted;  // in place of line, column .. end_line, end_column
+};
+
 // A fix, and what check says of the launch with it.
 struct TriedFix {
   Fix fix;
   std::optional<Verdict> verdict;  // nothing: it is no edit that can be tried
   bool cures = false;              // this finding is gone, and the launch is not refused instead
+  FindingPlace edit = {};          // of the file; without `inserted` it is left to a person
 };
 
-// Where a finding's words stand in a file, and its first fix as an edit there. Lines and columns count from 1; 0: no
-// place is known.
-struct FindingPlace {
-  std::size_t line = 0, column = 0, end_line = 0, end_column = 0;
-  std::optional<std::string> inserted;  // in place of line, column .. end_line, end_column
-};
+inline constexpr std::string_view kInBaseline = "in the baseline";  // why a finding does not count
 
 // One server of a text, and what its check found.
 struct CheckedServer {
@@ -41,11 +44,11 @@ struct CheckedServer {
   std::size_t line = 0;   // of the text, where its command begins; 0: not known
   std::string condition;  // when it is started, where the outside decides; empty: always
   CommandSource source = {};
-  std::string version_reason = {};                   // why it is judged by this version
-  std::optional<Error> undecided = {};               // no verdict: the text, or what it says, cannot be used
-  std::vector<std::string> ignored = {};             // by finding: why it does not count; empty: it does
-  std::vector<std::vector<TriedFix>> fixes = {};     // by finding
-  std::vector<FindingPlace> words = {}, edits = {};  // by finding: its words; what its first fix replaces
+  std::string version_reason = {};                // why it is judged by this version
+  std::optional<Error> undecided = {};            // no verdict: the text, or what it says, cannot be used
+  std::vector<std::string> ignored = {};          // by finding: why it does not count; empty: it does
+  std::vector<std::vector<TriedFix>> fixes = {};  // by finding
+  std::vector<FindingPlace> words = {};           // by finding
 
   bool counts(std::size_t finding) const { return finding >= ignored.size() || ignored[finding].empty(); }
   bool has_problem(bool strict) const;  // an error that counts; strict: or a warning

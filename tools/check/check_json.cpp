@@ -53,6 +53,17 @@ Json witness_as_json(const std::optional<CheckWitness>& witness) {
           {"paths", witness->paths}};
 }
 
+namespace {
+
+Json conditions_as_json(const std::vector<Condition>& conditions) {
+  Json out = Json::array();
+  for (const Condition& one : conditions)
+    out.push_back({{"condition", one.what}, {"needed", one.needed}, {"yours", one.yours}});
+  return out;
+}
+
+}  // namespace
+
 Json finding_as_json(const CheckFinding& finding) {
   Json out = {{"id", name(finding.kind)},
               {"about", finding_info(finding.kind).what},
@@ -61,6 +72,7 @@ Json finding_as_json(const CheckFinding& finding) {
               {"message", finding.message},
               {"consequence", finding.consequence},
               {"why", finding.chain},
+              {"any_of", conditions_as_json(finding.any_of)},
               {"witness", witness_as_json(finding.witness)},
               {"fix", finding.fix}};
   if (finding.before) out["before"] = witness_as_json(finding.before);

@@ -51,15 +51,18 @@ Json location(const CheckedServer& server, std::size_t finding) {
   return {{"logicalLocations", Json::array({{{"name", in_words(server.source)}, {"kind", "resource"}}})}};
 }
 
-// The first fix as an edit of the file.
+// Those that are edits of the file, the first one first.
 Json fixes_of(const CheckedServer& server, std::size_t finding) {
-  if (server.source.kind != CommandSource::Kind::file || finding >= server.edits.size()) return nullptr;
-  const FindingPlace& edit = server.edits[finding];
-  if (!edit.inserted) return nullptr;
-  const Json change = {{"deletedRegion", region(edit)}, {"insertedContent", {{"text", *edit.inserted}}}};
-  return Json::array({{{"description", {{"text", in_words(server.fixes[finding].front().fix)}}},
-                       {"artifactChanges", Json::array({{{"artifactLocation", {{"uri", uri(server.source.path)}}},
-                                                         {"replacements", Json::array({change})}}})}}});
+  Json out = Json::array();
+  if (server.source.kind != CommandSource::Kind::file || finding >= server.fixes.size()) return out;
+  for (const TriedFix& tried : server.fixes[finding]) {
+    if (!tried.edit.inserted) continue;
+    const Json change = {{"deletedRegion", region(tried.edit)}, {"insertedContent", {{"text", *tried.edit.inserted}}}};
+    out.push_back({{"description", {{"text", in_words(tried.fix)}}},
+                   {"artifactChanges", Json::array({{{"artifactLocation", {{"uri", uri(server.source.path)}}},
+                                                     {"replacements", Json::array({change})}}})}});
+  }
+  return out;
 }
 
 std::string message_of(const CheckedServer& server, std::size_t at) {
@@ -67,6 +70,8 @@ std::string message_of(const CheckedServer& server, std::size_t at) {
   std::string text = finding.message;
   if (!finding.consequence.empty()) text += "\nOn hardware: " + finding.consequence;
   for (const std::string& link : finding.chain) text += "\nWhy: " + link;
+  for (const Condition& one : finding.any_of)
+    text += fmt::format("\nNeeded, any one: {} {} (yours: {})", one.what, one.needed, one.yours);
   if (const std::string fix = fix_words(server, at); !fix.empty()) text += "\nFix: " + fix;
   return text;
 }
@@ -80,9 +85,10 @@ Json result_of(const CheckedServer& server, std::size_t at, std::ptrdiff_t rule_
               {"locations", Json::array({location(server, at)})},
               {"partialFingerprints", {{"a2asim/v1", fingerprint(server, finding)}}},
               {"properties", {{"phase", name(finding.phase)}, {"witness", witness_as_json(finding.witness)}}}};
-  if (Json fixes = fixes_of(server, at); !fixes.is_null()) out["fixes"] = std::move(fixes);
+  if (Json fixes = fixes_of(server, at); !fixes.empty()) out["fixes"] = std::move(fixes);
   if (!server.counts(at))
-    out["suppressions"] = Json::array({{{"kind", "inSource"}, {"justification", server.ignored[at]}}});
+    out["suppressions"] = Json::array({{{"kind", server.ignored[at] == kInBaseline ? "external" : "inSource"},
+                                        {"justification", server.ignored[at]}}});
   return out;
 }
 

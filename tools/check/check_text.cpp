@@ -5,6 +5,7 @@
 
 #include "model/base/one_line.h"
 #include "model/step/engine.h"
+#include "model/step/version_words.h"
 #include "tools/check/check_formats.h"
 #include "tools/program/text.h"
 
@@ -115,6 +116,19 @@ std::vector<std::string> witness_table(const CheckWitness& witness, std::size_t 
   return lines;
 }
 
+// The chain, and behind its first line the conditions that do not hold.
+std::vector<std::string> why_lines(const CheckFinding& finding) {
+  std::vector<std::string> lines = wrapped({finding.chain.front()}, 2);
+  if (!finding.any_of.empty()) {
+    std::vector<std::vector<std::string>> rows = {{"  any one of", "needed", "yours"}};
+    for (const Condition& one : finding.any_of) rows.push_back({"  " + one.what, one.needed, one.yours});
+    for (std::string& line : table(rows, {})) lines.push_back(cut(line, kWidth - kLabelWidth));
+  }
+  const std::vector<std::string> rest(finding.chain.begin() + 1, finding.chain.end());
+  for (std::string& line : wrapped(rest, 2)) lines.push_back(std::move(line));
+  return lines;
+}
+
 std::string title(const CheckFinding& finding, bool colour) {
   const std::string phase = finding.phase == Phase::start ? "at start" : fmt::format("in {}", name(finding.phase));
   return painted(name(finding.severity), colour_of(finding.severity), colour) +
@@ -130,7 +144,7 @@ std::vector<std::string> in_full(const CheckFinding& finding, const Limits& limi
   if (!finding.consequence.empty()) add_labelled(lines, "hardware", wrapped({finding.consequence}, 0), limits.hardware);
   if (!finding.chain.empty()) {
     const std::size_t taken = lines_above + lines.size() + 1;  // 1: the line that says what is left out
-    add_labelled(lines, "why", wrapped(finding.chain, 2), limits.all - taken);
+    add_labelled(lines, "why", why_lines(finding), limits.all - taken);
   }
   return lines;
 }
@@ -219,9 +233,8 @@ std::string_view verdict_in_words(Verdict verdict) {
 std::string version_words(const Version& generation) {
   const Engine& engine = engine_of(generation);
   const std::string_view library = engine.flashinfer(generation).tag;
-  const std::string rules = generation.release.empty() ? "" : fmt::format("{}, rules of ", generation.release);
-  return fmt::format("{} {}{} ({}){}{}", engine.name, rules, generation.name, generation.date,
-                     library.empty() ? "" : ", FlashInfer ", library);
+  return fmt::format("{} {}{}{}", engine.name, version_in_words(generation), library.empty() ? "" : ", FlashInfer ",
+                     library);
 }
 
 std::string check_as_text(const CheckReport& report, const TextStyle& style) {
@@ -316,8 +329,8 @@ std::string block(const CheckedServer& server, const TextStyle& style) {
   const CheckReport report = shown_report(server, style, ignored);
   std::string out = painted(fmt::format("== {}", place_words(server)), "1", style.colour);
   if (report.generation != nullptr)
-    out +=
-        fmt::format(", {} {} ({})", engine_of(*report.generation).name, report.generation->name, server.version_reason);
+    out += fmt::format(", {} {} ({})", engine_of(*report.generation).name, name_of_state(*report.generation),
+                       server.version_reason);
   out += '\n';
   if (server.undecided) return out + joined(wrap("NOT DECIDED: " + server.undecided->message, kWidth, 2));
   out += head(report, style).front() + '\n';

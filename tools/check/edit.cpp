@@ -238,11 +238,6 @@ std::optional<std::string> with_step(const LaunchText& text, std::size_t server,
          text.text.substr(at);
 }
 
-bool same_words(std::vector<std::string> a, std::vector<std::string> b) {
-  std::ranges::sort(a), std::ranges::sort(b);
-  return a == b;
-}
-
 // The text reads as it should: this server with the fix, every other one as it was.
 bool reads_as(const LaunchText& before, std::size_t server, const LaunchCommand& wanted, const LaunchText& after) {
   if (after.servers.size() != before.servers.size()) return false;
@@ -255,6 +250,11 @@ bool reads_as(const LaunchText& before, std::size_t server, const LaunchCommand&
 }
 
 }  // namespace
+
+bool same_words(std::vector<std::string> a, std::vector<std::string> b) {
+  std::ranges::sort(a), std::ranges::sort(b);
+  return a == b;
+}
 
 std::optional<TextRange> place_of(const LaunchText& text, std::size_t server, const FixStep& step,
                                   const Spellings& spellings) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/step/fix.h"
 #include "tools/check/launches.h"
@@ -28,6 +29,9 @@ std::optional<TextRange> place_of(const LaunchText& text, std::size_t server, co
 // Errors: bad_input, why it is left to a person.
 Result<std::string> edited_text(const LaunchText& text, std::size_t server, const Fix& fix, const Spellings& spellings,
                                 const Environment& env);
+
+// In any order.
+bool same_words(std::vector<std::string> a, std::vector<std::string> b);
 
 // One hunk an edit, three lines around it. Empty where nothing differs.
 std::string unified_diff(std::string_view path, std::string_view before, std::string_view after);

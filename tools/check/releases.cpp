@@ -77,10 +77,10 @@ std::string as_text(const std::vector<Table>& tables) {
     for (const ReleaseRow& row : one.rows)
       cells.push_back({label(row), verdict_name(row), number(row.max_num_tokens), bytes(row.workspace_bytes_per_rank),
                        row.finding.empty() ? "-" : cut(one_line(row.finding), kFindingWidth)});
-    out += fmt::format("{}{}, {} by release (cap and workspace per rank)\n", out.empty() ? "" : "\n", one.place,
+    out += fmt::format("{}{}: {} by release (cap and workspace per rank)\n", out.empty() ? "" : "\n", one.place,
                        one.engine->name);
-    for (const std::string& line : table(cells, {2, 3})) out += line + '\n';
     for (const std::string& line : wrap(capitalised(safe_words(one)) + ".", 100)) out += line + '\n';
+    for (const std::string& line : table(cells, {2, 3})) out += line + '\n';
   }
   return out;
 }

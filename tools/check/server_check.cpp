@@ -1,15 +1,18 @@
 #include "tools/check/server_check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "model/base/nearest.h"
 #include "model/base/one_line.h"
 #include "model/base/words.h"
 #include "model/check/finding_info.h"
 #include "model/launch/launch_file.h"
 #include "model/step/engine.h"
 #include "model/step/gpus.h"
+#include "model/step/version_words.h"
 #include "tools/program/commands.h"
 #include "tools/program/input.h"
 #include "tools/program/model_config.h"
@@ -17,6 +20,7 @@
 namespace a2asim {
 namespace {
 
+constexpr std::size_t kMostUnknown = 8;  // options
 constexpr double kMostGpuMemory_gib = 1 << 20;
 
 // A verdict on options that nobody read is none.
@@ -132,23 +136,67 @@ Result<void> read_surroundings(const ServerOptions& options, PreparedServer& out
     if (!gib) return tl::unexpected(gib.error());
     out.how.gpu_memory_gib = *gib;
   }
-  if (options.gpu) {
-    out.how.gpu_name = *options.gpu;
-    const Result<Gpu> gpu = find_gpu(*options.gpu);
+  if (const auto& name = options.gpu ? options.gpu : out.settings.gpu) {
+    out.how.gpu_name = *name;
+    const Result<Gpu> gpu = find_gpu(*name);
     if (!gpu && !out.how.gpu_memory_gib) return unusable("--gpu: " + gpu.error().message + " with --gpu-memory");
     if (!out.how.gpu_memory_gib) out.how.gpu_memory_gib = gpu->memory_gib;
   }
-  if (options.nvlink_domain) {
-    const Result<std::int64_t> domain = parse_count("--nvlink-domain", *options.nvlink_domain, 1, 1 << 16);
+  if (const auto& given = options.nvlink_domain ? options.nvlink_domain : out.settings.nvlink_domain) {
+    const Result<std::int64_t> domain = parse_count("--nvlink-domain", *given, 1, 1 << 16);
     if (!domain) return tl::unexpected(domain.error());
     out.how.nvlink_domain = *domain;
   }
   std::vector<std::string> env;
   for (const auto& [name, value] : out.settings.env) env.push_back(name + "=" + value);
   env.insert(env.end(), options.env.begin(), options.env.end());
-  if (!options.rule_version.is_given() || options.rule_version.engine == out.engine->name)
-    out.how.rule = options.rule;
+  if (!options.rule_version.is_given() || options.rule_version.engine == out.engine->name) out.how.rule = options.rule;
   return add_environment(env, out.how.env);
+}
+
+// Options that this version's parser does not know: without them, as they were probably meant, or where they are known.
+std::vector<Fix> fixes_of_unknown_options(const PreparedServer& prepared) {
+  const Engine& engine = *prepared.engine;
+  std::vector<Fix> out;
+  if (engine.spellings == nullptr) return out;
+  const std::vector<std::string>& argv = prepared.server.command.argv;
+  std::vector<std::pair<std::string, std::string>> known;
+  if (engine.options != nullptr) known = engine.options(prepared.version());
+  const std::vector<std::string_view> names = [&] {
+    std::vector<std::string_view> all;
+    for (const auto& [option, value] : known) all.push_back(option);
+    return all;
+  }();
+  Fix without, meant;
+  std::vector<std::string> unknown;
+  for (const std::string& word : argv) {
+    const std::string option = word.substr(0, word.find('='));
+    const std::string whole = option.substr(0, option.find('.'));  // --compilation-config.cudagraph_mode
+    const auto is_short_for = [&](std::string_view name) { return name.starts_with(option); };
+    if (!option.starts_with("--") || !engine.spellings(prepared.version(), whole).empty() ||
+        std::ranges::any_of(names, is_short_for))
+      continue;
+    const std::vector<WordRange> given = find_flag(argv, {option});
+    if (given.size() != 1 || unknown.size() == kMostUnknown) return out;
+    std::vector<std::string> values(argv.begin() + static_cast<std::ptrdiff_t>(given[0].begin) + 1,
+                                    argv.begin() + static_cast<std::ptrdiff_t>(given[0].end));
+    if (option.size() < word.size()) values = {word.substr(option.size() + 1)};
+    unknown.push_back(option);
+    without.steps.push_back({FixStep::What::remove_flag, option, values});
+    meant.steps.push_back(without.steps.back());
+    if (const std::string_view near = nearest(option, names); !near.empty())
+      meant.steps.push_back({FixStep::What::set_flag, std::string(near), values});
+  }
+  if (unknown.empty()) return out;
+  if (meant.steps.size() > without.steps.size()) out.push_back(meant);
+  out.push_back(without);
+  for (const Version* version : engine.versions()) {
+    const auto knows = [&](const std::string& option) { return !engine.spellings(*version, option).empty(); };
+    if (version->date <= prepared.version().date || !std::ranges::all_of(unknown, knows)) continue;
+    out.push_back(upgrade_to(first_release(*version), fmt::format("which has {}", fmt::join(unknown, ", "))));
+    break;
+  }
+  return out;
 }
 
 // argparse itself stops the server: no deployment, but an answer.
@@ -162,6 +210,7 @@ CheckReport refused_by_argparse(const PreparedServer& prepared, const Error& err
   finding.message = error.message;
   finding.consequence = finding_info(finding.kind).on_hardware(Situation::usage);
   finding.advise(prepared.engine->fix_for_refused(prepared.version(), prepared.server.command.argv));
+  finding.fixes = fixes_of_unknown_options(prepared);
   report.findings.push_back(std::move(finding));
   return report;
 }
@@ -273,7 +322,7 @@ std::vector<TriedFix> try_fixes(const PreparedServer& prepared, const CheckRepor
       if (const Result<JudgedServer> judged = judge_server(*changed)) {
         tried.verdict = judged->report.verdict;
         const bool stays = std::ranges::any_of(judged->report.findings, [&](const CheckFinding& one) {
-          return one.kind == finding.kind && one.severity == Severity::error && one.message == finding.message;
+          return one.kind == finding.kind && one.severity == finding.severity && one.message == finding.message;
         });
         const bool newly_rejected = judged->report.verdict == Verdict::rejected && report.verdict != Verdict::rejected;
         tried.cures = !stays && !newly_rejected;

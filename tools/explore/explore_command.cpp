@@ -182,9 +182,10 @@ void add_options(CLI::App& command, Options& options) {
   add_value(command, "--shard", options.shard, "I/N|auto",
             "Explore one part of N; auto: as a Slurm array, Kubernetes indexed Job or mpirun says; see `merge`");
   add_value(command, "--threads", options.threads, "N", "Threads; the result does not depend on it; default all cores");
-  add_value(command, "--out", options.out, "DIR", "Write the witness of each bad cell as a scenario for `replay`");
+  add_value(command, "--out", options.out, "DIR",
+            "Write the example batch of each bad cell as a scenario for `replay`");
   add_value(command, "--report", options.report, "OUT.html",
-            "Write one HTML page: the matrix, and each witness with its replay");
+            "Write one HTML page: the matrix, and each example batch with its replay");
   add_value(command, "--format", options.format, "FORMAT", "text, json or sarif; default text");
   command.footer(help_text("explore.help"));
 }

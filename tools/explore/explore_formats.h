@@ -32,6 +32,11 @@ struct ExploreReport {
 
 // "--rule-cmd 'python3 rule.py'", "--sglang-source DIR".
 std::string rule_as_option(const std::string& rule);
+// "v0.5.13", the first release with these rules; "pr29461", where no release has them.
+std::string version_label(const ExploreReport& report, const GenerationExploration& generation);
+bool has_error(const GenerationExploration& generation);
+// "an error in 3 of 5 versions; none in v0.5.14, v0.5.16"; of one version: "some launches are unsafe in v0.5.13".
+std::string errors_in_words(const ExploreReport& report);
 
 // A witness of a cell of the matrix, with its place there.
 struct PlacedWitness {

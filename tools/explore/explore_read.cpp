@@ -154,6 +154,10 @@ void read_finding(const Json& in, const Engine& engine, ExploreReport& report) {
   const Json& why = in.at("why");
   require(why.is_array() && why.size() <= 64, "a chain that is too long");
   for (const Json& link : why) finding.chain.push_back(text_of(link));
+  const Json& any_of = in.at("any_of");
+  require(any_of.is_array() && any_of.size() <= 64, "a list of conditions that is too long");
+  for (const Json& one : any_of)
+    finding.any_of.push_back({text_of(one.at("condition")), text_of(one.at("needed")), text_of(one.at("yours"))});
   finding.fix = text_of(in.at("fix"));
   finding.witness = read_witness(in.at("witness"));
   check_scenario(witness, version,

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "model/launch/launch_text.h"
+#include "model/step/engine.h"
+#include "model/step/version_words.h"
 #include "tools/explore/explore_formats.h"
 #include "tools/program/input.h"
 #include "tools/program/io.h"
@@ -39,6 +41,29 @@ std::string rule_as_option(const std::string& rule) {
   return rule.starts_with("--") ? one_line(rule) : "--rule-cmd " + shell_quote(one_line(rule));
 }
 
+std::string version_label(const ExploreReport& report, const GenerationExploration& generation) {
+  for (const Engine* engine : engines())
+    for (const Version* version : engine->versions())
+      if (version->name == generation.generation && (report.engine.empty() || engine->name == report.engine))
+        return std::string(release_or_name(*version));
+  return generation.generation;
+}
+
+bool has_error(const GenerationExploration& generation) {
+  return generation.count(ExploreOutcome::disagrees) + generation.count(ExploreOutcome::overflow) > 0;
+}
+
+std::string errors_in_words(const ExploreReport& report) {
+  std::string without;
+  for (const GenerationExploration& one : report.generations)
+    if (!has_error(one)) without += (without.empty() ? "" : ", ") + version_label(report, one);
+  const auto bad = std::ranges::count_if(report.generations, [](const auto& one) { return has_error(one); });
+  if (report.generations.size() == 1)
+    return fmt::format("some launches are unsafe in {}", version_label(report, report.generations.front()));
+  return fmt::format("an error in {} of {} versions{}", bad, report.generations.size(),
+                     without.empty() ? "" : "; none in " + without);
+}
+
 std::int64_t ExploreReport::cases() const {
   std::int64_t sum = 0;
   for (const GenerationExploration& generation : generations) sum += generation.cases;
@@ -46,9 +71,7 @@ std::int64_t ExploreReport::cases() const {
 }
 
 bool ExploreReport::has_error() const {
-  for (const GenerationExploration& generation : generations)
-    if (generation.count(ExploreOutcome::disagrees) + generation.count(ExploreOutcome::overflow) > 0) return true;
-  return false;
+  return std::ranges::any_of(generations, [](const GenerationExploration& one) { return a2asim::has_error(one); });
 }
 
 std::vector<PlacedWitness> witnesses(const ExploreReport& report) {

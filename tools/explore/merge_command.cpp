@@ -100,9 +100,10 @@ Result<int> run_merge(const Options& options, const CommandLine&, Io& io) {
 void add_options(CLI::App& command, Options& options) {
   add_value(command, "files", options.files, "SHARD.json",
             "Outputs of `explore --shard I/N --format json`, all N of them");
-  add_value(command, "--out", options.out, "DIR", "Write the witness of each bad cell as a scenario for `replay`");
+  add_value(command, "--out", options.out, "DIR",
+            "Write the example batch of each bad cell as a scenario for `replay`");
   add_value(command, "--report", options.report, "OUT.html",
-            "Write one HTML page: the matrix, and each witness with its replay");
+            "Write one HTML page: the matrix, and each example batch with its replay");
   add_value(command, "--format", options.format, "FORMAT", "text, json or sarif; default text");
   command.footer(help_text("merge.help"));
 }

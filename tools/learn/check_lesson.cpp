@@ -79,8 +79,9 @@ LessonStep the_fix(const Lab& lab) {
   const CheckReport report = report_of(lab, kBroken);
   const CheckFinding& first = first_of(report);
   step.show(part(printed(report), "fix"));
-  step.say("{} of these are edits of the command; any one of them is enough, and `--diff` prints the first one.",
-           first.fixes.size());
+  step.say(
+      "These are {} ways out; any one of them is enough. `--diff` prints the first that is an edit of the command.",
+      first.fixes.size());
   step.facts = {{"fixes", first.fixes.size()}};
   return step;
 }

@@ -33,6 +33,10 @@ LessonStep the_flags(const Lab& lab) {
   step.say("Add --moe-dense-tp-size {} and --enable-dp-lm-head, and it is {}: {}.",
            sglang_part(*deployment).args.moe_dense_tp_size.value_or(0), sglang_part(*deployment).require_mlp_tp_gather,
            explain(sglang_part(*deployment).generation().gather, gather_inputs(sglang_part(*deployment))));
+  std::vector<std::vector<std::string>> conditions = {{"any one of", "needed", "yours"}};
+  for (const Condition& one : sglang_part(*deployment).unmet_conditions())
+    conditions.push_back({one.what, one.needed, one.yours});
+  if (conditions.size() > 1) step.show(table(conditions, {}));
   step.say("{}",
            sglang_part(*deployment).require_mlp_tp_gather
                ? "The list stays."
@@ -139,12 +143,12 @@ std::string why_it_stops(const Experiment& done) {
 LessonStep the_versions(const Lab& lab) {
   LessonStep step;
   step.title = "Which versions have it";
-  std::vector<std::vector<std::string>> rows = {{"sglang", "merged", "R of each rank", "verdict", "wrong tokens"}};
+  std::vector<std::vector<std::string>> rows = {{"release", "rules", "R of each rank", "verdict", "wrong tokens"}};
   std::string stop, branches, rounded;
   for (const Generation& generation : generations()) {
     const Experiment done = run(lab, scenario_of(lab.tokens), generation.name);
-    rows.push_back({std::string(generation.name), std::string(generation.date), listed(done.sizes()),
-                    std::string(name(done.report.verdict)),
+    rows.push_back({generation.releases.empty() ? "-" : releases_in_words(generation), std::string(generation.name),
+                    listed(done.sizes()), std::string(name(done.report.verdict)),
                     done.ran() ? std::to_string(done.report.bad_tokens) : "stops"});
     step.facts["verdicts"][std::string(generation.name)] = name(done.report.verdict);
     if (!done.ran() && stop.empty()) stop = why_it_stops(done);
@@ -165,7 +169,7 @@ LessonStep the_versions(const Lab& lab) {
   return step;
 }
 
-LessonStep the_mend(const Lab& lab) {
+LessonStep ways_out(const Lab& lab) {
   LessonStep step;
   step.title = "Ways out";
   Parallel other_head = collapsed(lab_parallel()), no_dense = other_head;
@@ -192,7 +196,7 @@ Question which_sizes(const Lab& lab) {
   const Experiment done = run(lab, scenario_of(tokens), kBefore);
   NumbersAnswer answer;
   for (const auto& size : done.sizes()) answer.right.push_back(size.value_or(0));
-  return {fmt::format("The same collapsed launch under {}, and the ranks have {} requests. Which R does each derive?",
+  return {fmt::format("The same collapsed launch under {}, and the ranks have {} requests. Which R does each compute?",
                       kBefore, listed(tokens)),
           answer,
           fmt::format("each takes {}: {}", text(done.step().ranks[0].decision.sizing.branch), listed(done.sizes()))};
@@ -203,7 +207,7 @@ Question which_sizes(const Lab& lab) {
 Lesson lesson_collapse() {
   return {"The collapse",
           "two flags take the list away, sizes differ, and rows land in wrong slots (sglang #27945)",
-          {the_flags, the_sizes, the_buffer, the_chain, the_output, the_versions, the_mend},
+          {the_flags, the_sizes, the_buffer, the_chain, the_output, the_versions, ways_out},
           which_sizes};
 }
 

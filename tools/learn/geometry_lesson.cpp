@@ -1,8 +1,8 @@
 // Lesson 1: what a fixed-geometry all-to-all is.
 #include <algorithm>
 
-#include "model/engines/sglang/generation.h"
 #include "model/alltoall/routing.h"
+#include "model/engines/sglang/generation.h"
 #include "tools/learn/lesson.h"
 #include "tools/program/text.h"
 
@@ -120,7 +120,7 @@ LessonStep the_address(const Lab& lab) {
            source, row);
   step.say(
       "A rank that believes in R = {} looks for it in row {}: further on by {}. The formula needs "
-      "only s, k and R, and R is never sent along. Each rank derives it for itself.",
+      "only s, k and R, and R is never exchanged. Each rank computes it on its own.",
       size + 1, other, other - row);
   step.facts = {{"runtime_max_tokens_per_rank", size}, {"source", source}, {"row", row}, {"other_row", other}};
   return step;
@@ -159,7 +159,7 @@ LessonStep the_price(const Lab& lab) {
       done.report.max_num_tokens, bytes_in_words(done.report.workspace_bytes_per_rank));
   step.say(
       "So R must be large enough for the fullest rank, no larger than the cap, and above all equal on all ranks. "
-      "Lesson 2 shows how ranks come to know enough to agree.");
+      "Lesson 2 shows how ranks get to know enough to agree.");
   step.facts = {{"rows_sent", traffic.rows_sent},
                 {"rows_reserved", traffic.rows_reserved},
                 {"max_num_tokens", done.report.max_num_tokens},

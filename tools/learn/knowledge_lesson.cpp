@@ -1,12 +1,12 @@
 // Lesson 2: who knows what: the scheduler's all-gather.
 #include <algorithm>
 
-#include "model/engines/sglang/rules/dp_padding.h"
 #include "model/engines/sglang/generation.h"
+#include "model/engines/sglang/rules/dp_padding.h"
 #include "model/engines/sglang/rules/mlp_sync.h"
 #include "tools/learn/lesson.h"
-#include "tools/replay/replay_formats.h"
 #include "tools/program/text.h"
+#include "tools/replay/replay_formats.h"
 
 namespace a2asim {
 namespace {
@@ -141,7 +141,7 @@ LessonStep the_rule(const Lab& lab) {
   LessonStep step;
   step.title = "The rule: R from the list";
   const Experiment done = run_it(lab, lab.tokens);
-  step.say("Now each rank derives R from what it sees, its view. SGLang {} does it like this:",
+  step.say("Now each rank computes R from what it sees, its view. SGLang {} does it like this:",
            done.report.generation->name);
   step.show(rank_table(done.step(), kLabRanks));
   if (done.ran()) step.show(picture_of(done.buffers[0][0]));
@@ -176,7 +176,7 @@ Question which_size(const Lab& lab) {
   const Experiment done = run_it(lab, tokens);
   NumbersAnswer answer;
   for (const auto& size : done.sizes()) answer.right.push_back(size.value_or(0));
-  return {fmt::format("The four ranks have {} requests and have exchanged their counts. Which R does each derive?",
+  return {fmt::format("The four ranks have {} requests and have exchanged their counts. Which R does each compute?",
                       listed(tokens)),
           answer,
           fmt::format("{}, for every rank sees the same list: {}", sizes_in_words(done),

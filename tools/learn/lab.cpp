@@ -151,9 +151,9 @@ Experiment run(const Lab& lab, const Scenario& scenario, std::string_view versio
 
 std::string sizes_in_words(const Experiment& experiment, std::size_t at) {
   const auto sizes = experiment.sizes(at);
-  if (sizes.empty()) return "no rank comes to a size: " + experiment.report.why;
-  if (!experiment.agrees(at)) return fmt::format("the ranks derive different sizes, R = {}", listed(sizes));
-  return sizes[0] ? fmt::format("all ranks derive R = {}", *sizes[0]) : "no rank derives an R";
+  if (sizes.empty()) return "no rank computes a size: " + experiment.report.why;
+  if (!experiment.agrees(at)) return fmt::format("ranks use different sizes, R = {}", listed(sizes));
+  return sizes[0] ? fmt::format("all ranks use R = {}", *sizes[0]) : "no rank computes an R";
 }
 
 std::unique_ptr<Deployment> deployment_of(const Lab& lab, const Scenario& scenario, std::string_view version) {

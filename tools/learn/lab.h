@@ -66,7 +66,7 @@ std::unique_ptr<Deployment> deployment_of(const Lab& lab, const Scenario& scenar
 // --- words and pictures
 std::string listed(const std::vector<std::int64_t>& numbers);                 // "[3, 1, 0, 5]"
 std::string listed(const std::vector<std::optional<std::int64_t>>& numbers);  // "-" for a rank without
-// "all ranks derive R = 5", "the ranks derive different sizes, R = [3, 1, 1, 5]".
+// "all ranks use R = 5", "ranks use different sizes, R = [3, 1, 1, 5]".
 std::string sizes_in_words(const Experiment& experiment, std::size_t at = 0);
 // One line a source: "2.0" is token 0 of rank 2, "." a slot that nobody wrote, "!" stands behind a wrong one. Marks
 // that are not said elsewhere are explained below the picture, if they are in it.

@@ -185,7 +185,8 @@ LessonStep your_turn(const Lab&) {
   step.say("For dp_global {} and rows {} the fourth rule would answer {}. Then let explore try to break it:",
            listed(list), view.rows, kListOrCap.size(view));
   step.show({fmt::format("a2asim explore --sglang {} --rule-cmd \"python3 my_rule.py\"", kAround)});
-  step.say("Exit code 0 means that nothing was found; a smallest witness comes as a scenario for `a2asim replay`.");
+  step.say(
+      "Exit code 0 means that nothing was found; the smallest example batch comes as a scenario for `a2asim replay`.");
   step.facts = {{"answer", kListOrCap.size(view)}};
   return step;
 }

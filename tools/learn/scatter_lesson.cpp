@@ -3,8 +3,8 @@
 
 #include "model/engines/sglang/generation.h"
 #include "tools/learn/lesson.h"
-#include "tools/replay/replay_formats.h"
 #include "tools/program/text.h"
+#include "tools/replay/replay_formats.h"
 
 namespace a2asim {
 namespace {
@@ -169,13 +169,13 @@ Question which_size(const Lab& lab) {
   const Experiment done = run(lab, attention_tp(tokens), kDivided);
   const std::int64_t attn_tp_size = done.report.topology ? done.report.topology->attn_tp_size : 1;
   const NumbersAnswer answer{{done.sizes()[0].value_or(0)}};
-  return {fmt::format(
-              "tp_size {}, dp_size {} with DP attention, requests {} in decode. Which R do all ranks derive under {}?",
-              kLabRanks, tokens.size(), listed(tokens), kDivided),
-          answer,
-          fmt::format("{}: the list is aligned to attn_tp_size {} first, its largest entry is {}",
-                      text(done.step().ranks[0].decision.sizing.branch), attn_tp_size,
-                      done.step().lists[0] ? std::ranges::max(*done.step().lists[0]) : 0)};
+  return {
+      fmt::format("tp_size {}, dp_size {} with DP attention, requests {} in decode. Which R do all ranks use under {}?",
+                  kLabRanks, tokens.size(), listed(tokens), kDivided),
+      answer,
+      fmt::format("{}: the list is aligned to attn_tp_size {} first, its largest entry is {}",
+                  text(done.step().ranks[0].decision.sizing.branch), attn_tp_size,
+                  done.step().lists[0] ? std::ranges::max(*done.step().lists[0]) : 0)};
 }
 
 }  // namespace

@@ -12,7 +12,17 @@ namespace a2asim {
 std::string plan_as_text(const Plan& plan);
 std::string plan_as_json(const Plan& plan);
 
-// "pr14668 to pr27945, pr30450": neighbours in the order of time are joined.
+// What a person wants to know first: whether it runs, whether it fits, how long it takes.
+struct PlanAnswer {
+  bool is_bad = false;
+  std::string verdict;  // "Fits on every GPU listed"
+  std::string cause;    // of what cannot run; else empty
+  std::string memory;   // "the workspace takes 1.8 GiB per rank; ..", one sentence without its full stop
+  std::string time;     // "dispatch and combine take at least 450 us per step ..", or how to get it
+};
+PlanAnswer answer_of(const Plan& plan);
+
+// "v0.5.9 to v0.5.14, v0.5.16": neighbours in the order of time are joined; a change without a release by its name.
 std::string generations_in_words(const std::vector<std::string_view>& names);
 
 // Problems and notes of all points, problems first, each text once.

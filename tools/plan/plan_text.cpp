@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "model/step/version_words.h"
 #include "tools/plan/plan_formats.h"
 #include "tools/program/text.h"
 
@@ -20,6 +21,12 @@ std::string indented(const std::vector<std::string>& lines) {
 
 std::string paragraph(const std::string& text) { return indented(wrap(text, kWidth - 2, 2)); }
 
+std::string upper(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  return text;
+}
+
 std::string microseconds(double value) {
   return value < 1000 ? fmt::format("{:.1f} us", value) : fmt::format("{:.1f} ms", value / 1000);
 }
@@ -28,16 +35,23 @@ std::string times(std::int64_t computed, std::int64_t needed) {
   return needed == 0 ? "-" : fmt::format("{:.1f}x", static_cast<double>(computed) / static_cast<double>(needed));
 }
 
+// The answer, then what it is an answer to.
 std::string head(const Plan& plan) {
   const PlanInputs& in = plan.inputs;
-  std::string out = fmt::format("plan for {} experts, top_k {}, hidden_size {}\n", in.model.num_experts, in.model.top_k,
-                                in.model.hidden_size);
+  const PlanAnswer answer = answer_of(plan);
+  std::string out;
+  const std::string first = answer.cause.empty() ? answer.memory : answer.cause;
+  for (const std::string& line : wrap(fmt::format("{}: {}", upper(answer.verdict), first), kWidth, 2))
+    out += line + '\n';
+  if (!answer.cause.empty()) out += paragraph("memory: " + answer.memory);
+  out += paragraph("time: " + answer.time);
   const std::string_view library = engine_of(*in.generation).flashinfer(*in.generation).tag;
-  out += paragraph(fmt::format("{} {} ({}){}{}; dispatch in {}, combine in {}; {} of a step{}",
-                               engine_of(*in.generation).name, in.generation->name, in.generation->date,
-                               library.empty() ? "" : ", FlashInfer ", library, name(in.dispatch_type),
-                               name(in.combine_type), counted(static_cast<std::size_t>(in.layers), "MoE layer"),
-                               in.attn_tp_size > 1 ? fmt::format("; attn_tp {}", in.attn_tp_size) : ""));
+  out += paragraph(fmt::format(
+      "{} experts, top_k {}, hidden_size {}, {}; {} {}{}{}; dispatch in {}, combine in {}{}", in.model.num_experts,
+      in.model.top_k, in.model.hidden_size, counted(static_cast<std::size_t>(in.layers), "MoE layer"),
+      engine_of(*in.generation).name, version_in_words(*in.generation), library.empty() ? "" : ", FlashInfer ", library,
+      name(in.dispatch_type), name(in.combine_type),
+      in.attn_tp_size > 1 ? fmt::format("; attn_tp {}", in.attn_tp_size) : ""));
   if (in.link_gbps)
     out += paragraph(fmt::format("link: {} Gbit/s = {} GB/s out of each GPU, and as much in at the same time",
                                  *in.link_gbps, *in.link_gbps / 8));
@@ -51,13 +65,13 @@ std::string workspace_words(const PlanPoint& point) {
 std::string workspace(const PlanPoint& point) {
   if (point.regions.empty())
     return fmt::format("\nall-to-all {}: {}\n", point.backend,
-                       point.workspace_known               ? fmt::format("{} a rank", workspace_words(point))
+                       point.workspace_known               ? fmt::format("{} per rank", workspace_words(point))
                        : point.capacity.max_num_tokens > 0 ? "bytes by the library, not known here"
                                                            : "no buffer for a fixed number of tokens") +
            paragraph(point.capacity_source);
-  std::string out = fmt::format("\nworkspace: {} a rank, once for all layers\n",
+  std::string out = fmt::format("\nworkspace: {} per rank, once for all layers\n",
                                 bytes_in_words(point.capacity.workspace_bytes_per_rank));
-  out += paragraph(fmt::format("max_num_tokens {} a rank ({}); a token takes {} B in dispatch, {} B in combine",
+  out += paragraph(fmt::format("max_num_tokens {} per rank ({}); a token takes {} B in dispatch, {} B in combine",
                                point.capacity.max_num_tokens, point.capacity_source,
                                point.capacity.dispatch_bytes_per_token, point.capacity.combine_bytes_per_token));
   Rows rows = {{"region", "offset", "size"}};
@@ -77,7 +91,7 @@ void add_traffic(Rows& rows, std::string_view routing, const PlanRouting& at, bo
 
 std::string traffic(const Plan& plan, const PlanPoint& point) {
   const bool with_time = plan.inputs.link_gbps.has_value();
-  std::string out = fmt::format("\ntraffic of the busiest rank in a step ({} rows a rank)\n", point.rows_per_rank);
+  std::string out = fmt::format("\ntraffic of the busiest rank per step ({} rows per rank)\n", point.rows_per_rank);
   Rows rows = {{"routing", "", "sent", "received", "to itself"}};
   if (with_time) rows[0].push_back("link time");
   add_traffic(rows, "uniform (expected)", point.expected, with_time);
@@ -85,12 +99,12 @@ std::string traffic(const Plan& plan, const PlanPoint& point) {
   out += indented(table(rows, {2, 3, 4}));
   out += paragraph(
       fmt::format("uniform: every expert equally likely, so a token goes to {:.2f} of {} ranks; worst: for a sender, "
-                  "every token goes to as many other ranks as top_k allows; for a receiver, every token of all others "
-                  "comes to it",
+                  "every token goes to as many other ranks as top_k allows; for a receiver, all ranks send it every "
+                  "token",
                   point.expected_copies, point.ep_size));
   if (with_time)
     out += paragraph(
-        fmt::format("together at least {} a step, in the worst case {}: bytes of the busier direction over the link "
+        fmt::format("together at least {} per step, in the worst case {}: bytes of the busier direction over the link "
                     "rate; latency, launches and waiting come on top",
                     microseconds(point.expected.dispatch_us + point.expected.combine_us),
                     microseconds(point.worst.dispatch_us + point.worst.combine_us)));
@@ -124,12 +138,13 @@ std::string all_slots(const Plan& plan, const PlanPoint& point) {
                   point.ep_size * point.rows_per_rank);
   out += slots(point, false);
   if (std::ranges::any_of(point.rules, &PlanRule::own_count_only)) {
-    out += "\n  with --enable-dp-lm-head --moe-dense-tp-size 1, where a rank may know its own count only\n";
+    out += "\n  with --enable-dp-lm-head --moe-dense-tp-size 1, where a rank may know only its own count\n";
     out += slots(point, true);
   }
-  return out + paragraph(fmt::format("*: {}. agree: all ranks come to one R when the others have one token or none; "
-                                     "NO is the disagreement that `a2asim check` reports",
-                                     plan.inputs.generation->name));
+  return out +
+         paragraph(fmt::format("*: {}. agree: all ranks compute the same R when the others have one token or none; "
+                               "NO is the disagreement that `a2asim check` reports",
+                               release_or_name(*plan.inputs.generation)));
 }
 
 std::string headroom(const Plan& plan, const PlanPoint& point) {
@@ -149,13 +164,14 @@ std::string headroom(const Plan& plan, const PlanPoint& point) {
   }
   out += indented(table(rows, {1, 2, 3}));
   if (!in.gpu_memory_gib) out += paragraph(fmt::format("memory: {}", kGpuMemorySource));
-  if (!in.weights_gib) out += paragraph("the model's weights are not counted: give --weights GiB of one GPU");
   return out;
 }
 
 std::string remarks(const Plan& plan) {
   std::string out;
   for (const PlanRemark& remark : plan_remarks(plan)) {
+    if (remark.is_problem && plan.points.size() == 1 && remark.text == plan.points[0].problems.front())
+      continue;  // above
     const std::string text = fmt::format("{}: {}{}", remark.is_problem ? "problem" : "note", remark.text,
                                          remark.where.empty() ? "" : fmt::format(" ({})", remark.where));
     for (const std::string& line : wrap(text, kWidth, 2)) out += line + '\n';
@@ -166,13 +182,13 @@ std::string remarks(const Plan& plan) {
 std::string one_point(const Plan& plan) {
   const PlanPoint& point = plan.points[0];
   std::string out = head(plan);
-  out += fmt::format("  ep {}, {} tokens a data-parallel rank; can run: {}\n", point.ep_size, point.tokens,
-                     name(can_run(point)));
+  out +=
+      fmt::format("  ep {}, {} tokens per DP rank, can run: {}\n", point.ep_size, point.tokens, name(can_run(point)));
   out += remarks(plan);
-  out += workspace(point) + traffic(plan, point);
-  if (!point.rules.empty()) out += all_slots(plan, point);
   if (point.workspace_known) out += headroom(plan, point);
-  out += "\nthe deployment that this stands for, for `a2asim check`\n" + paragraph(point.launch);
+  out += traffic(plan, point) + workspace(point);
+  if (!point.rules.empty()) out += all_slots(plan, point);
+  out += "\nthe launch command, for `a2asim check`\n" + paragraph(point.launch);
   return out;
 }
 
@@ -207,7 +223,71 @@ std::string sweep(const Plan& plan) {
   return out + remarks(plan);
 }
 
+// "90 GiB of weights" that stand beside the workspace.
+std::string beside(const PlanInputs& in) {
+  std::string out;
+  if (in.weights_gib) out += fmt::format("{} GiB of weights", *in.weights_gib);
+  if (in.other_gib) out += fmt::format("{}{} GiB of other memory", out.empty() ? "" : " and ", *in.other_gib);
+  return out;
+}
+
+std::string memory_words(const Plan& plan) {
+  const PlanInputs& in = plan.inputs;
+  if (!plan.points.back().workspace_known)
+    return fmt::format("all-to-all {}: what its buffers take is not known here", plan.points.back().backend);
+  const std::string least = bytes_in_words(plan.points.front().capacity.workspace_bytes_per_rank);
+  const std::string most = bytes_in_words(plan.points.back().capacity.workspace_bytes_per_rank);
+  const std::string taken = beside(in);
+  std::string out = fmt::format("the workspace takes {}{} per rank", least == most ? "" : least + " to ", most);
+  if (in.gpu_memory_gib && !plan.points.back().headroom.empty()) {
+    const std::int64_t left = plan.points.back().headroom.front().left_bytes;
+    out +=
+        fmt::format("; with {} {} of {} GiB {}", taken.empty() ? "it" : "it, " + taken + ",",
+                    bytes_in_words(left < 0 ? -left : left), *in.gpu_memory_gib, left < 0 ? "are missing" : "are left");
+  } else if (!taken.empty()) {
+    out += fmt::format(", beside {}", taken);
+  }
+  return out + (in.weights_gib ? "" : "; weights are not counted (give --weights GiB of one GPU)");
+}
+
+std::string time_words(const Plan& plan) {
+  if (!plan.inputs.link_gbps) return "give --link-gbps for the least time of dispatch and combine per step";
+  const auto together = [](const PlanRouting& at) { return at.dispatch_us + at.combine_us; };
+  double least = together(plan.points.front().expected), most = least, worst = 0;
+  for (const PlanPoint& point : plan.points) {
+    least = std::min(least, together(point.expected)), most = std::max(most, together(point.expected));
+    worst = std::max(worst, together(point.worst));
+  }
+  return fmt::format("dispatch and combine take at least {}{} per step (worst routing: {})",
+                     least == most ? "" : microseconds(least) + " to ", microseconds(most), microseconds(worst));
+}
+
 }  // namespace
+
+PlanAnswer answer_of(const Plan& plan) {
+  PlanAnswer out{plan.has_problem(), "", "", memory_words(plan), time_words(plan)};
+  for (const PlanPoint& point : plan.points)
+    if (!point.problems.empty() && out.cause.empty()) out.cause = point.problems.front();
+  const std::vector<PlanHeadroom>& gpus = plan.points.back().headroom;
+  const auto fits = std::ranges::count_if(gpus, [](const PlanHeadroom& gpu) { return gpu.left_bytes >= 0; });
+  const PlanRuns runs = can_run(plan.points.front());
+  const bool is_one = plan.points.size() == 1;
+  if (out.is_bad)
+    out.verdict = is_one ? "Cannot run" : "Some points cannot run";
+  else if (!plan.points.back().workspace_known || gpus.empty())
+    out.verdict = is_one && runs != PlanRuns::yes ? fmt::format("Runs in {}", name(runs)) : "Can run";
+  else if (fits == 0)
+    out.verdict = "Fits on no GPU listed", out.is_bad = true;
+  else if (is_one && runs != PlanRuns::yes)
+    out.verdict = fmt::format("Runs in {}", name(runs));
+  else if (plan.inputs.gpu_memory_gib)
+    out.verdict = "Fits";
+  else if (fits == std::ssize(gpus))
+    out.verdict = "Fits on every GPU listed";
+  else
+    out.verdict = fmt::format("Fits on {} of {} GPUs listed", fits, gpus.size());
+  return out;
+}
 
 std::string generations_in_words(const std::vector<std::string_view>& names) {
   if (names.empty()) return "";
@@ -217,11 +297,13 @@ std::string generations_in_words(const std::vector<std::string_view>& names) {
   std::string out;
   for (std::size_t at = 0; at < names.size();) {
     const auto first = std::ranges::find(all, names[at], &Version::name);
-    std::size_t last = at;
-    for (auto next = first; last + 1 < names.size() && ++next != all.end() && (*next)->name == names[last + 1];) ++last;
-    out += out.empty() ? "" : ", ";
-    out += last == at ? std::string(names[at]) : fmt::format("{} to {}", names[at], names[last]);
-    at = last + 1;
+    auto last = first;
+    std::size_t next = at + 1;
+    for (; next < names.size() && last + 1 != all.end() && last[1]->name == names[next]; ++next) ++last;
+    const std::string_view begin = release_or_name(**first);
+    const std::string_view end = (*last)->releases.empty() ? (*last)->name : (*last)->releases.back().name;
+    out += (out.empty() ? "" : ", ") + (begin == end ? std::string(begin) : fmt::format("{} to {}", begin, end));
+    at = next;
   }
   return out;
 }

@@ -16,19 +16,13 @@ namespace {
 
 constexpr std::size_t kTextWidth = 100;
 
-std::string link_of(const Engine& engine, const Version& generation) {
-  return generation.pr == 0 ? "" : fmt::format("{}{}", engine.pull_requests, generation.pr);
-}
-
 std::string as_text(const Engine& engine) {
-  std::vector<std::vector<std::string>> cells = {{"name", "merged", "PR", "FlashInfer", "releases"}};
-  for (const Version* listed : engine.versions()) {
-    const Version& generation = *listed;
-    cells.push_back({std::string(generation.name), std::string(generation.date),
-                     generation.pr == 0 ? "-" : fmt::format("#{}", generation.pr),
-                     std::string(engine.flashinfer(generation).tag),
-                     generation.releases.empty() ? "-" : releases_in_words(generation)});
-  }
+  const auto or_dash = [](std::string_view words) { return std::string(words.empty() ? "-" : words); };
+  std::vector<std::vector<std::string>> cells = {{"release", "rules", "merged", "PR", "FlashInfer"}};
+  for (const Version* version : engine.versions())
+    cells.push_back({or_dash(releases_in_words(*version)), std::string(version->name), std::string(version->date),
+                     version->pr == 0 ? "-" : fmt::format("#{}", version->pr),
+                     or_dash(engine.flashinfer(*version).tag)});
   const std::vector<std::string> lines = table(cells, {});
   std::string out = lines[0] + '\n';
   for (std::size_t at = 1; at < lines.size(); ++at) {
@@ -36,26 +30,26 @@ std::string as_text(const Engine& engine) {
     for (const std::string& line : wrap(engine.versions()[at - 1]->changed, kTextWidth - 4))
       out += "    " + line + '\n';
   }
-  return out + "\n" + version_option(engine) +
-         fmt::format(
-             " takes a name, a PR, a release or a date ({}: the one in force that day).\n"
-             "Without it the newest is used.\n",
-             engine.versions().back()->date);
+  std::string others;
+  for (const Engine* other : engines())
+    if (other != &engine) others += fmt::format("{}{}", others.empty() ? "" : ", ", other->name);
+  return out + fmt::format(
+                   "\n{} takes a release, a name of rules, a PR or a date ({}: what was merged by that day).\n"
+                   "Without it the newest is used. --engine lists those of {}.\n",
+                   version_option(engine), engine.versions().back()->date, others);
 }
 
 std::string as_json(const Engine& engine) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const Version* listed : engine.versions()) {
-    const Version& generation = *listed;
-    rows.push_back({{"name", generation.name},
-                    {"date", generation.date},
-                    {"pr", generation.pr == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(generation.pr)},
-                    {"url", link_of(engine, generation)},
-                    {"commit", generation.commit},
-                    {"changed", generation.changed},
-                    {"flashinfer", engine.flashinfer(generation).tag},
-                    {"releases", releases_in_words(generation)}});
-  }
+  for (const Version* version : engine.versions())
+    rows.push_back({{"name", version->name},
+                    {"date", version->date},
+                    {"pr", version->pr == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(version->pr)},
+                    {"url", version->pr == 0 ? "" : fmt::format("{}{}", engine.pull_requests, version->pr)},
+                    {"commit", version->commit},
+                    {"changed", version->changed},
+                    {"flashinfer", engine.flashinfer(*version).tag},
+                    {"releases", releases_in_words(*version)}});
   return print(nlohmann::ordered_json{{"tool", tool_as_json()},
                                       {"engine", engine.name},
                                       {"default", engine.versions().back()->name},

@@ -57,7 +57,8 @@ class Reader {
   Result<void> read_key(const std::string& key, const toml::node& value, bool is_root, Settings& out) const {
     const std::pair<std::string_view, std::optional<std::string>*> texts[] = {
         {"model", &out.shape.model}, {"model-config", &out.shape.model_config}, {"num-experts", &out.shape.num_experts},
-        {"top-k", &out.shape.top_k}, {"hidden-size", &out.shape.hidden_size},   {"gpu-memory", &out.gpu_memory}};
+        {"top-k", &out.shape.top_k}, {"hidden-size", &out.shape.hidden_size},   {"gpu-memory", &out.gpu_memory},
+        {"gpu", &out.gpu},           {"nvlink-domain", &out.nvlink_domain}};
     for (const auto& [name, to] : texts)
       if (key == name) return read_text(key, value, *to);
     for (const Engine* engine : engines())

@@ -22,7 +22,7 @@ struct Settings {
   std::string file;                                          // where they stand; empty: there is none
   std::map<std::string, std::string, std::less<>> versions;  // by the engine's name
   ShapeOptions shape;
-  std::optional<std::string> gpu_memory;
+  std::optional<std::string> gpu_memory, gpu, nvlink_domain;
   std::map<std::string, std::string> env;
   std::vector<std::pair<std::string, std::string>> ignored;  // a finding's id, and the reason
   std::vector<std::string> paths, excluded;                  // as seen from the file's folder

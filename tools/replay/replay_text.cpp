@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/step/engine.h"
+#include "model/step/version_words.h"
 #include "tools/program/text.h"
 #include "tools/replay/replay_formats.h"
 
@@ -116,7 +117,7 @@ void add_findings(Lines& lines, const ReplayedStep& step, const ReplayTextStyle&
                     painted(name(found.severity), found.severity == Severity::error ? "1;31" : "1", style.colour),
                     describe(found), found.root ? fmt::format(" [root: {}]", name(*found.root)) : ""),
         2);
-    if (!found.fix.empty()) add(lines, "fix: " + found.fix, 4);
+    if (!found.fix.empty() && style.verbose) add(lines, "fix: " + found.fix, 4);
   }
   add_bad_tokens(lines, step, style);
   add_doubts(lines, step);
@@ -139,27 +140,37 @@ void add_step(Lines& lines, const ReplayedStep& step, bool in_full, const Replay
   add_findings(lines, step, style);
 }
 
+// Of the whole run, or of the first step that goes wrong.
+std::string fix_of(const ReplayReport& report) {
+  if (!report.fix.empty()) return report.fix;
+  for (const ReplayedStep& step : report.steps)
+    for (const Finding& found : step.findings)
+      if (found.severity == Severity::error && !found.fix.empty()) return found.fix;
+  return "";
+}
+
 void add_head(Lines& lines, const ReplayReport& report, const std::optional<Expectation>& expectation,
               const ReplayTextStyle& style) {
-  const bool good = !report.has_error();
-  lines.push_back(fmt::format("{}: {}{}", painted(upper(name(report.verdict)), good ? "1;32" : "1;31", style.colour),
-                              verdict_in_words(report),
+  // What a file expects, and what comes, is no bad news.
+  const bool as_expected = expectation && expectation->differs.empty();
+  const bool good = as_expected || !report.has_error();
+  lines.push_back(fmt::format("{}{}: {}{}", painted(upper(name(report.verdict)), good ? "1;32" : "1;31", style.colour),
+                              as_expected ? ", as the file expects" : "", verdict_in_words(report),
                               report.first_bad_step ? fmt::format(", first at step {}", *report.first_bad_step) : ""));
+  if (expectation && !as_expected)
+    add(lines, painted("NOT AS EXPECTED", "1;31", style.colour) + ": " + expectation->differs, 2);
+  if (!report.why.empty()) add(lines, "why: " + report.why, 2);
+  if (const std::string fix = fix_of(report); !fix.empty()) add(lines, "fix: " + fix, 2);
   add(lines,
-      fmt::format("{}: {}; {} {} ({}), {} fidelity, seed {}", report.file, report.name,
-                  engine_of(*report.generation).name, report.generation->name, report.generation->date,
-                  name(report.fidelity), report.seed),
+      fmt::format("{}: {}; {} {}, {} fidelity, seed {}", report.file, report.name, engine_of(*report.generation).name,
+                  version_in_words(*report.generation), name(report.fidelity), report.seed),
       2);
   if (report.ep_size > 0)
-    lines.push_back(fmt::format("  {} ranks, {}, max_num_tokens {}, workspace {} a rank; {} of {} run", report.ep_size,
-                                counted(static_cast<std::size_t>(report.layers), "layer"), report.max_num_tokens,
-                                bytes_in_words(report.workspace_bytes_per_rank), report.steps_run,
-                                counted(static_cast<std::size_t>(report.num_steps), "step")));
-  if (!report.why.empty()) add(lines, report.why, 2);
-  if (!report.fix.empty()) add(lines, "fix: " + report.fix, 2);
+    lines.push_back(fmt::format("  {} ranks, {}, max_num_tokens {}, workspace {} per rank; {} of {} run",
+                                report.ep_size, counted(static_cast<std::size_t>(report.layers), "layer"),
+                                report.max_num_tokens, bytes_in_words(report.workspace_bytes_per_rank),
+                                report.steps_run, counted(static_cast<std::size_t>(report.num_steps), "step")));
   for (const std::string& note : report.notes) add(lines, "note: " + note, 2);
-  if (expectation)
-    add(lines, expectation->differs.empty() ? "as the file expects" : "NOT AS EXPECTED: " + expectation->differs, 2);
 }
 
 void add_totals(Lines& lines, const ReplayReport& report) {
@@ -245,18 +256,18 @@ std::string_view verdict_in_words(const ReplayReport& report) {
     case Verdict::agrees:
       return "all ranks use the same buffer size in every step, and it fits";
     case Verdict::corrupt:
-      return "sizes agree, and yet something is wrong";
+      return "sizes agree, but output is corrupt";
     case Verdict::disagrees:
       if (std::ranges::any_of(report.steps,
                               [](const ReplayedStep& step) { return step.outcome.gather_disagreeing_rank >= 0; }))
         return "ranks use different sizes in the all-gatherv of a prefill step";
       return report.counts[static_cast<std::size_t>(FindingKind::geometry_disagreement)] > 0
                  ? "ranks use different buffer sizes"
-                 : "some ranks wait forever for others";
+                 : "deadlock: some ranks wait forever";
     case Verdict::over_capacity:
-      return "more than the workspace holds";
+      return "a batch needs more rows than the workspace holds";
     case Verdict::rejected:
-      return "the engine itself refuses";
+      return "the engine refuses to run this";
     case Verdict::out_of_scope:
       return "no fixed-geometry all-to-all is in use";
   }

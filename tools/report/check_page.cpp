@@ -120,12 +120,33 @@ void add_first_screen(const CheckForPage& check, Json& values) {
     values["fixes"] = {{"heading", fixes.size() > 1 ? "Fix: any one of" : "Fix"}, {"list", std::move(fixes)}};
   if (found != report.findings.end()) {
     values["ranks"] = finding_values(*found)["witness"];
-    values["ranks"]["batch"] = found->phase == Phase::prefill ? "tokens per DP rank" : "requests per DP rank";
+    const std::string_view unit = found->phase == Phase::prefill ? "token" : "request";
+    for (Json& group : values["ranks"]["groups"]) {
+      const std::string ranks = group["ranks"], has = group["has"];
+      group["label"] = (ranks.find_first_not_of("0123456789") == std::string::npos ? "rank " : "ranks ") + ranks;
+      group["amount"] = fmt::format("{} {}{}", has, unit, has == "1" ? "" : "s");
+    }
     values["ranks"]["strip"] = strip_of(report);
   }
   for (const ReleaseRow& row : check.releases)
     releases.push_back({{"release", label(row)}, {"good", row.verdict && !row.has_error}});
   if (releases.size() > 1) values["releases"] = {{"list", std::move(releases)}};
+}
+
+std::string heading_of(const CheckReport& report) {
+  if (report.verdict == Verdict::agrees && report.has_error()) return "Agrees on sizes, but bytes go wrong";
+  switch (report.verdict) {
+    case Verdict::disagrees:
+      return "Disagrees: expect wrong output";
+    case Verdict::over_capacity:
+      return "Over capacity: some batch does not fit";
+    case Verdict::rejected:
+      return "Rejected: the server does not start or run";
+    case Verdict::out_of_scope:
+      return "Out of scope: no fixed buffers";
+    default:
+      return verdict_title(report.verdict);
+  }
 }
 
 Tone tone_of(Verdict verdict) {
@@ -180,7 +201,7 @@ std::string check_page(const CheckForPage& check) {
   page.header = verdict_header(
       check.place.empty() && report.generation != nullptr ? "a2asim check · " + version_words(*report.generation)
                                                           : fmt::format("a2asim check · {}", check.place),
-      report.has_error() ? Tone::bad : tone_of(report.verdict), verdict_title(report.verdict), cause_of(report));
+      report.has_error() ? Tone::bad : tone_of(report.verdict), heading_of(report), cause_of(report));
   page.body = "check.mustache";
   const bool disagrees = report.verdict == Verdict::disagrees || report.verdict == Verdict::over_capacity;
   if (disagrees && report.topology.tp_size > 1)

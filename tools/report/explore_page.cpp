@@ -25,7 +25,7 @@ OutcomeLook look(ExploreOutcome outcome) {
     case ExploreOutcome::unused:
       return {"·", "absent", "unused", "no rank enters the all-to-all"};
     case ExploreOutcome::safe:
-      return {"✓", "fine", "safe", "all ranks derive one size, and it fits"};
+      return {"✓", "fine", "safe", "all ranks compute the same size, and it fits"};
     case ExploreOutcome::wasteful:
       return {"○", "note", "wasteful", "right, but the size is at least four times the rows of the fullest rank"};
     case ExploreOutcome::refused:
@@ -35,10 +35,12 @@ OutcomeLook look(ExploreOutcome outcome) {
     case ExploreOutcome::overflow:
       return {"◆", "error", "overflows", "a rank has more rows than the size, and nothing checks it"};
     case ExploreOutcome::disagrees:
-      return {"✕", "error", "disagrees", "ranks derive different sizes, or some refuse while others wait"};
+      return {"✕", "error", "disagrees", "ranks compute different sizes, or some refuse while others wait"};
   }
   return {};
 }
+
+constexpr std::size_t kColumnsInWords = 4;  // more versions: marks alone
 
 struct ShownWitness {
   PlacedWitness placed;
@@ -59,22 +61,37 @@ Json look_values(const OutcomeLook& how) {
   return {{"tone", how.tone}, {"mark", how.mark}, {"title", how.title}, {"words", how.words}};
 }
 
-Json cell_values(const GenerationExploration& generation, std::size_t row, std::size_t phase,
-                 const std::vector<ShownWitness>& all) {
+// What a class and a phase come to in one version; without a case, whether its launches start at all.
+struct MatrixCell {
+  std::optional<ExploreOutcome> outcome;
+  bool is_refused = false;
+  bool operator==(const MatrixCell&) const = default;
+};
+MatrixCell cell_of(const GenerationExploration& generation, std::size_t row, std::size_t phase) {
   const ExploreClass& one = generation.classes[row];
-  const ExploreCell& cell = one.cells[phase];
-  const auto outcome = cell.outcome();
-  if (!outcome) return {{one.refused_configurations == one.configurations ? "never" : "none", true}};
+  const auto outcome = one.cells[phase].outcome();
+  return {outcome, !outcome && one.configurations > 0 && one.refused_configurations == one.configurations};
+}
+
+Json cell_values(const GenerationExploration& generation, std::size_t row, std::size_t phase, bool is_many,
+                 const std::vector<ShownWitness>& all) {
+  const MatrixCell is = cell_of(generation, row, phase);
+  Json out = is.outcome      ? look_values(look(*is.outcome))
+             : is.is_refused ? Json{{"tone", "note"}, {"mark", "■"}, {"title", "does not start"}}
+                             : Json{{"tone", "absent"}, {"mark", "·"}, {"title", "does not occur"}};
+  out["witness"] = "";
+  out["count"] = "";
+  if (!is.outcome) return out;
   const auto witness = std::ranges::find_if(all, [&](const ShownWitness& at) {
     return at.placed.generation == &generation && at.placed.exploring_class == row &&
            at.placed.witness->finding.phase == kExplorePhases[phase];
   });
-  const std::int64_t count = cell.cases[static_cast<std::size_t>(*outcome)];
-  Json how = look_values(look(*outcome));
-  how["witness"] = witness == all.end() ? "" : witness->id;
-  how["share"] = count == cell.total() ? "all" : grouped(count) + " of";
-  how["total"] = grouped(cell.total());
-  return {{"look", std::move(how)}};
+  if (witness != all.end()) out["witness"] = witness->id;
+  const ExploreCell& cell = generation.classes[row].cells[phase];
+  if (!is_many)
+    out["count"] = fmt::format("{} of {} cases", grouped(cell.cases[static_cast<std::size_t>(*is.outcome)]),
+                               grouped(cell.total()));
+  return out;
 }
 
 std::string class_words(std::size_t row) {
@@ -89,63 +106,77 @@ bool never_starts(const ExploreClass& one) {
          std::ranges::all_of(one.cells, [](const ExploreCell& cell) { return cell.total() == 0; });
 }
 
-void add_matrix(const GenerationExploration& generation, const std::vector<ShownWitness>& all, Json& values) {
-  std::map<std::string, std::string> classes_of;  // by the refusal
-  for (const Phase phase : kExplorePhases) values["phases"].push_back(phase_title(phase));
-  Json rows = Json::array(), refusals = Json::array();
-  for (const std::size_t row : classes_in_order()) {
-    const ExploreClass& one = generation.classes[row];
-    if (never_starts(one)) {
-      std::string& classes = classes_of[one.refusal];
-      classes += (classes.empty() ? "" : "; ") + class_words(row);
-    } else if (one.configurations > 0) {
-      Json cells = Json::array();
-      for (std::size_t phase = 0; phase < kExplorePhases.size(); ++phase)
-        cells.push_back(cell_values(generation, row, phase, all));
-      rows.push_back({{"class", class_words(row)}, {"number", grouped(one.configurations)}, {"cells", cells}});
-    }
-  }
-  for (const auto& [refusal, classes] : classes_of) refusals.push_back({{"classes", classes}, {"refusal", refusal}});
-  values["rows"] = std::move(rows);
-  values["refused"] = refusals.empty() ? Json() : Json{{"list", std::move(refusals)}};
-}
-
-Json generation_values(const GenerationExploration& generation, const std::vector<ShownWitness>& all) {
-  Json out = {{"name", generation.generation},
-              {"cases", grouped(generation.cases)},
-              {"configurations", grouped(generation.configurations)},
-              {"space", grouped(generation.space)},
-              {"disagree", grouped(generation.count(ExploreOutcome::disagrees))},
-              {"overflow", grouped(generation.count(ExploreOutcome::overflow))},
-              {"stopped_at", generation.stopped_at ? Json(*generation.stopped_at) : Json()}};
-  add_matrix(generation, all, out);
-  return out;
-}
-
-// Classes of configurations as lines, versions as columns; a cell is the worst of all kinds of forward passes.
-Json overview_values(const ExploreReport& report) {
-  if (report.generations.size() < 2) return {};
-  Json columns = Json::array(), rows = Json::array();
-  for (const GenerationExploration& generation : report.generations) columns.push_back(generation.generation);
-  for (std::size_t row = 0; row < kExploreClasses; ++row) {
-    Json cells = Json::array();
+// Neighbouring phases of a class, without an error, that come to the same in every version are one line.
+struct MatrixRow {
+  std::size_t row = 0;
+  std::vector<std::size_t> phases;
+  std::vector<MatrixCell> cells;
+  bool has_error = false;
+};
+void add_rows(const ExploreReport& report, std::size_t row, std::vector<MatrixRow>& out) {
+  const std::size_t first = out.size();
+  for (std::size_t phase = 0; phase < kExplorePhases.size(); ++phase) {
+    MatrixRow next{row, {phase}, {}, false};
     bool occurs = false;
     for (const GenerationExploration& generation : report.generations) {
-      const ExploreClass& one = generation.classes[row];
-      std::optional<ExploreOutcome> worst;
-      for (const ExploreCell& cell : one.cells)
-        if (const auto outcome = cell.outcome(); outcome && (!worst || *outcome > *worst)) worst = outcome;
-      occurs = occurs || one.configurations > 0;
-      Json cell = worst ? look_values(look(*worst))
-                        : Json{{"tone", "absent"},
-                               {"mark", one.configurations > 0 ? "■" : "·"},
-                               {"title", one.configurations > 0 ? "does not start" : "does not occur"}};
-      cell["at"] = generation.generation;
-      cells.push_back(std::move(cell));
+      next.cells.push_back(cell_of(generation, row, phase));
+      occurs = occurs || next.cells.back().outcome;
+      next.has_error = next.has_error || (next.cells.back().outcome && is_error(*next.cells.back().outcome));
     }
-    if (occurs) rows.push_back({{"class", class_words(row)}, {"cells", std::move(cells)}});
+    if (!occurs) continue;
+    const auto same = std::find_if(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(),
+                                   [&](const MatrixRow& one) { return !one.has_error && one.cells == next.cells; });
+    if (same != out.end())
+      same->phases.push_back(phase);
+    else
+      out.push_back(std::move(next));
   }
-  return {{"columns", std::move(columns)}, {"rows", std::move(rows)}};
+}
+
+// One line a class and kind of forward pass, those with an error first; one column a version.
+Json matrix_values(const ExploreReport& report, const std::vector<ShownWitness>& all) {
+  std::vector<MatrixRow> lines;
+  std::map<std::string, std::string> classes_of;  // by the refusal
+  for (const std::size_t row : classes_in_order()) {
+    const auto never = [&](const GenerationExploration& one) { return never_starts(one.classes[row]); };
+    add_rows(report, row, lines);
+    for (const GenerationExploration& generation : report.generations)
+      if (never(generation)) {
+        std::string& classes = classes_of[generation.classes[row].refusal];
+        const std::string words = class_words(row);
+        if ((classes + ";").find("; " + words + ";") == std::string::npos && !classes.starts_with(words))
+          classes += (classes.empty() ? "" : "; ") + words;
+      }
+  }
+  std::ranges::stable_partition(lines, &MatrixRow::has_error);
+  Json columns = Json::array(), rows = Json::array(), refusals = Json::array();
+  for (const GenerationExploration& generation : report.generations)
+    columns.push_back(version_label(report, generation));
+  for (const MatrixRow& line : lines) {
+    std::string phases;
+    for (const std::size_t phase : line.phases)
+      phases += (phases.empty() ? "" : ", ") + phase_title(kExplorePhases[phase]);
+    Json cells = Json::array();
+    for (const GenerationExploration& generation : report.generations)
+      cells.push_back(cell_values(generation, line.row, line.phases.front(), line.phases.size() > 1, all)),
+          cells.back()["at"] = version_label(report, generation);
+    rows.push_back({{"class", class_words(line.row)}, {"phases", phases}, {"cells", std::move(cells)}});
+  }
+  for (const auto& [refusal, classes] : classes_of) refusals.push_back({{"classes", classes}, {"refusal", refusal}});
+  return {{"compact", report.generations.size() > kColumnsInWords},
+          {"columns", std::move(columns)},
+          {"rows", std::move(rows)},
+          {"refused", refusals.empty() ? Json() : Json{{"list", std::move(refusals)}}}};
+}
+
+Json version_values(const ExploreReport& report, const GenerationExploration& generation) {
+  return {{"name", version_label(report, generation)},
+          {"rules", generation.generation},
+          {"cases", grouped(generation.cases)},
+          {"configurations", fmt::format("{} of {}", grouped(generation.configurations), grouped(generation.space))},
+          {"disagree", grouped(generation.count(ExploreOutcome::disagrees))},
+          {"overflow", grouped(generation.count(ExploreOutcome::overflow))},
+          {"stopped_at", generation.stopped_at ? Json(*generation.stopped_at) : Json()}};
 }
 
 // The same drawing as `replay --report`; empty where the witness cannot be run.
@@ -179,7 +210,7 @@ Json witnesses_values(const ExploreReport& report, const std::vector<ShownWitnes
     const CheckFinding& finding = at.placed.witness->finding;
     Json chapter = look_values(look(at.placed.outcome));
     chapter["id"] = at.id;
-    chapter["name"] = fmt::format("{}, {}, {}", at.placed.generation->generation,
+    chapter["name"] = fmt::format("{}, {}, {}", version_label(report, *at.placed.generation),
                                   class_words(at.placed.exploring_class), phase_title(finding.phase));
     chapter["ranks"] = at.placed.witness->ranks;
     chapter["finding"] = finding_values(finding);
@@ -208,16 +239,17 @@ std::string explore_page(const ExploreReport& report, const SizingRule& rule) {
     if (report.generations.size() > 2 && &generation != &report.generations.front() &&
         &generation != &report.generations.back())
       continue;
-    names += (names.empty() ? "" : report.generations.size() > 2 ? ".." : ", ") + generation.generation;
+    names += (names.empty() ? "" : report.generations.size() > 2 ? " to " : ", ") + version_label(report, generation);
   }
   Page page;
   page.title = fmt::format("a2asim explore: {}", names);
   const std::string kicker = fmt::format("a2asim explore · {} {}{}", report.engine, names,
                                          report.rule ? " · rule " + one_line(*report.rule, 100) : "");
+  const std::string cases = fmt::format("Of {} small cases, {} disagree and {} overflow silently.",
+                                        grouped(report.cases()), grouped(disagrees), grouped(overflow));
   page.header = disagrees + overflow > 0
                     ? verdict_header(kicker, Tone::bad, disagrees > 0 ? "Disagrees" : "Overflows",
-                                     fmt::format("Of {} small cases {} disagree and {} overflow silently.",
-                                                 grouped(report.cases()), grouped(disagrees), grouped(overflow)))
+                                     fmt::format("{}. {}", capitalised(errors_in_words(report)), cases))
                     : verdict_header(kicker, Tone::good, "No disagreement found",
                                      fmt::format("All ranks agree, or all refuse, in each of {} small cases.",
                                                  grouped(report.cases())));
@@ -226,9 +258,9 @@ std::string explore_page(const ExploreReport& report, const SizingRule& rule) {
   for (std::size_t at = kExploreOutcomes; at-- > 0;)
     page.values["legend"].push_back(look_values(look(static_cast<ExploreOutcome>(at))));
   page.values["setting"] = setting_values(3, 0, {});
-  page.values["overview"] = overview_values(report);
+  page.values["matrix"] = matrix_values(report, all);
   for (const GenerationExploration& generation : report.generations)
-    page.values["generations"].push_back(generation_values(generation, all));
+    page.values["versions"].push_back(version_values(report, generation));
   if (!all.empty()) page.values["witnesses"] = witnesses_values(report, all, rule, data);
   page.data = {{"replays", std::move(data)}};
   return page_html(page);

@@ -54,6 +54,13 @@ std::string phase_title(Phase phase) { return phase == Phase::start ? "at start"
 
 std::string verdict_title(Verdict verdict) { return capitalised(spaced(name(verdict))); }
 
+Json conditions_values(const std::vector<Condition>& conditions) {
+  Json list = Json::array();
+  for (const Condition& one : conditions)
+    list.push_back({{"what", html_flags(one.what)}, {"needed", one.needed}, {"yours", one.yours}});
+  return list.empty() ? Json() : Json{{"list", std::move(list)}};
+}
+
 Json finding_values(const CheckFinding& finding) {
   Json chain = Json::array();
   for (const std::string& line : finding.chain) chain.push_back(html_flags(line));
@@ -61,6 +68,7 @@ Json finding_values(const CheckFinding& finding) {
           {"witness", finding.witness ? witness_values(*finding.witness) : Json()},
           {"consequence", finding.consequence},
           {"chain", chain.empty() ? Json() : Json{{"lines", chain}}},
+          {"conditions", conditions_values(finding.any_of)},
           {"fix", html_flags(capitalised(finding.fix))}};
 }
 
@@ -101,9 +109,11 @@ Json topology_values(const Topology& topology) {
           {"attn_cp", topology.attn_cp_size},
           {"dense_tp", topology.moe_dense_tp_size ? Json(*topology.moe_dense_tp_size) : Json()},
           {"dp_attention", topology.enable_dp_attention},
-          {"caption", topology.enable_dp_attention ? "Each rank is one GPU. Ranks of one DP rank share a batch."
-                                                   : "Each rank is one GPU. Without DP attention all ranks share one "
-                                                     "batch."},
+          {"caption", topology.enable_dp_attention
+                          ? "Each rank is one GPU, with its place in attention DP, TP and CP and in EP. Ranks of one "
+                            "DP rank share a batch."
+                          : "Each rank is one GPU, with its place in attention DP, TP and CP and in "
+                            "EP. Without DP attention all ranks share one batch."},
           {"ranks", std::move(ranks)},
           {"more_ranks", shown < topology.tp_size ? Json(topology.tp_size - shown) : Json()}};
 }

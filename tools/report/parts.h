@@ -30,6 +30,9 @@ std::string mark_of(const std::string& size, std::vector<std::string>& seen);
 // finding.mustache: what, the batch that shows it with every rank's part, what it does, why, the fix.
 nlohmann::ordered_json finding_values(const CheckFinding& finding);
 
+// conditions.mustache: any one of these would do, and what the launch has instead.
+nlohmann::ordered_json conditions_values(const std::vector<Condition>& conditions);
+
 // topology.mustache: who is which rank.
 nlohmann::ordered_json topology_values(const Topology& topology);
 

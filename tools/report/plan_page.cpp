@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "model/step/version_words.h"
 #include "tools/plan/plan_formats.h"
 #include "tools/program/text.h"
 #include "tools/report/heat_map.h"
@@ -34,26 +35,21 @@ std::string span_of(const std::vector<std::int64_t>& values) {
 
 Json header(const Plan& plan) {
   const PlanInputs& in = plan.inputs;
-  const bool bad = plan.has_problem();
-  const PlanPoint* limited = can_run(plan.points[0]) == PlanRuns::yes ? nullptr : &plan.points[0];
-  const std::string verdict =
-      bad ? (plan.points.size() == 1 ? "Cannot run so" : "Some of it cannot run so")
-      : plan.points.size() == 1
-          ? fmt::format("{}{} a rank", limited == nullptr ? "" : fmt::format("Can run: {}; ", name(can_run(*limited))),
-                        workspace_words(plan.points[0]))
-          : fmt::format("{} to {} a rank", workspace_words(plan.points.front()), workspace_words(plan.points.back()));
-  return verdict_header("a2asim plan", bad ? Tone::bad : Tone::neutral, verdict,
-                        fmt::format("All-to-all of {} experts, top_k {}, hidden size {}, over {} ranks with {} tokens "
-                                    "a data-parallel rank in a step.",
-                                    in.model.num_experts, in.model.top_k, in.model.hidden_size, span_of(in.ep_sizes),
-                                    span_of(in.tokens)));
+  const PlanAnswer answer = answer_of(plan);
+  return verdict_header(
+      fmt::format("a2asim plan · {} {} · {} experts, top_k {}, hidden size {} · ep {} · {} tokens per DP rank and step",
+                  engine_of(*in.generation).title, version_in_words(*in.generation), in.model.num_experts,
+                  in.model.top_k, in.model.hidden_size, span_of(in.ep_sizes), span_of(in.tokens)),
+      answer.is_bad ? Tone::bad : Tone::good, answer.verdict,
+      (answer.cause.empty() ? "" : capitalised(answer.cause) + ". ") + capitalised(answer.memory) + ". " +
+          capitalised(answer.time) + ".");
 }
 
 Json deployment(const Plan& plan) {
   const PlanInputs& in = plan.inputs;
   const PlanPoint& first = plan.points.front();
-  Json out = {{"generation", in.generation->name},
-              {"date", in.generation->date},
+  Json out = {{"generation", version_in_words(*in.generation)},
+              {"engine", engine_of(*in.generation).title},
               {"flashinfer", engine_of(*in.generation).flashinfer(*in.generation).tag},
               {"dispatch_type", name(in.dispatch_type)},
               {"dispatch_bytes", dispatch_bytes_per_token(in.dispatch_type, in.model.hidden_size, in.model.top_k)},
@@ -86,6 +82,11 @@ void add_workspace(const PlanPoint& point, Json& values) {
   values["region_bars"] = bars("Regions from 0.5 % of it up", list);
 }
 
+Bar time_bar(std::string_view what, const PlanRouting& at) {
+  const double together = at.dispatch_us + at.combine_us;
+  return {std::string(what) + " routing", together, microseconds(together), what == "worst"};
+}
+
 void add_traffic(const PlanPoint& point, Json& values) {
   std::vector<Bar> list;
   for (const bool worst : {false, true})
@@ -100,7 +101,10 @@ void add_traffic(const PlanPoint& point, Json& values) {
                                    {"local", bytes_in_words(traffic.local_bytes)},
                                    {"time", microseconds(dispatch ? at.dispatch_us : at.combine_us)}});
     }
-  values["traffic_bars"] = bars("The busier direction, over the link", list);
+  values["traffic_bars"] = bars("Bytes of the busier direction, over the link", list);
+  if (point.expected.dispatch_us > 0)
+    values["time_bars"] =
+        bars("Least time per step", {time_bar("expected", point.expected), time_bar("worst", point.worst)});
   values["copies"] = fmt::format("{:.2f}", point.expected_copies);
   values["ep"] = point.ep_size;
   values["expected_time"] = microseconds(point.expected.dispatch_us + point.expected.combine_us);
@@ -198,7 +202,7 @@ constexpr SweepPicture kSweepPictures[] = {
 
 Json sweep_pictures(const Plan& plan) {
   const auto words = [](std::int64_t number) { return std::to_string(number); };
-  HeatMap map{"", "ep", "tokens a data-parallel rank", {}, {}, {}};
+  HeatMap map{"", "ep", "tokens per DP rank", {}, {}, {}};
   std::ranges::transform(plan.inputs.ep_sizes, std::back_inserter(map.rows), words);
   std::ranges::transform(plan.inputs.tokens, std::back_inserter(map.columns), words);
   Json out = Json::array();
@@ -228,6 +232,7 @@ Json sweep_values(const Plan& plan) {
                       {"r", rule == nullptr ? "-" : size_words(*rule)},
                       {"runs", runs == PlanRuns::yes},
                       {"limited", name(runs)},
+                      {"time", microseconds(point.expected.dispatch_us + point.expected.combine_us)},
                       {"workspace", workspace_words(point)},
                       {"dispatch", bytes_in_words(point.expected.dispatch.sent_remote_bytes)},
                       {"dispatch_worst", bytes_in_words(point.worst.dispatch.sent_remote_bytes)},

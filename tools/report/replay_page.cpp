@@ -6,6 +6,7 @@
 
 #include "model/alltoall/workspace.h"
 #include "model/step/engine.h"
+#include "model/step/version_words.h"
 #include "tools/program/text.h"
 #include "tools/report/parts.h"
 
@@ -189,7 +190,7 @@ void add_deployment(const ReplayForPage& replay, Json& values) {
   std::string env;
   for (const auto& [key, value] : launch_env(replay.scenario)) env += (env.empty() ? "" : " ") + key + "=" + value;
   if (report.topology) values["topology"] = topology_values(*report.topology);
-  values["generation"] = fmt::format("{} ({})", report.generation->name, report.generation->date);
+  values["generation"] = version_in_words(*report.generation);
   values["model"] =
       fmt::format("{} experts, top_k {}, hidden_size {}, {}, {}", model.num_experts, model.top_k, model.hidden_size,
                   counted(static_cast<std::size_t>(model.layers), "layer"), name_in(model_dtypes(), model.dtype));
@@ -215,7 +216,7 @@ Json sizes_values(const ReplayReport& report) {
                true}},
              all));
     pictures.push_back(bars("Bytes", {bar_of_bytes("moved", report.bytes_moved()),
-                                      bar_of_bytes("reserved in vain", report.bytes_wasted(), true)}));
+                                      bar_of_bytes("reserved and not used", report.bytes_wasted(), true)}));
   }
   return pictures.empty() ? Json() : Json{{"pictures", std::move(pictures)}};
 }

@@ -327,8 +327,10 @@ Json bad_step(const ToldReplay& told, const ReplayedStep& step) {
   if (!told.says_why) return out;
   out["faults"] = faults_values(told.scenario->faults);
   if (told.scenario->faults.empty() && told.deployment != nullptr && cause != nullptr &&
-      cause->kind == FindingKind::geometry_disagreement)
-    out["flags"] = {{"lines", explain_disagreement(*told.deployment, batch_of(step)).chain}};
+      cause->kind == FindingKind::geometry_disagreement) {
+    const CheckFinding found = explain_disagreement(*told.deployment, batch_of(step));
+    out["flags"] = {{"lines", found.chain}, {"conditions", conditions_values(found.any_of)}};
+  }
   return out;
 }
 

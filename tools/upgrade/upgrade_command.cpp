@@ -8,6 +8,7 @@
 #include "model/base/one_line.h"
 #include "model/check/checked_engine.h"
 #include "model/step/engine.h"
+#include "model/step/version_words.h"
 #include "tools/check/server_check.h"
 #include "tools/conform/conform.h"
 #include "tools/program/commands.h"
@@ -54,10 +55,6 @@ struct Upgrade {
   std::vector<std::string> appeared, gone;             // findings
   std::vector<std::string> vanished, added, defaults;  // options; "--x: 1 -> 2"
 };
-
-std::string version_name(const Version& version) {
-  return std::string(version.releases.empty() ? version.name : version.releases.front().name);
-}
 
 using Judged = Result<JudgedServer>;
 
@@ -114,7 +111,8 @@ std::string_view subject_of(const CheckFinding& finding) {
   return finding.kind == FindingKind::not_read ? words.substr(0, words.find_first_of(" =")) : std::string_view();
 }
 
-std::vector<std::string> findings_only_in(const CheckReport* report, const CheckReport* other) {
+// with_fix: of those that are still to be cured.
+std::vector<std::string> findings_only_in(const CheckReport* report, const CheckReport* other, bool with_fix) {
   std::vector<std::string> out;
   if (report == nullptr) return out;
   for (const CheckFinding& finding : report->findings) {
@@ -127,7 +125,7 @@ std::vector<std::string> findings_only_in(const CheckReport* report, const Check
     std::string words = fmt::format("{}: {}", name(finding.severity), name(finding.kind));
     if (finding.phase != Phase::start) words += fmt::format(" in {}", spaced(name(finding.phase)));
     out.push_back(fmt::format("{}: {}{}", words, finding.message,
-                              finding.fix.empty() ? "" : fmt::format("; fix: {}", finding.fix)));
+                              finding.fix.empty() || !with_fix ? "" : fmt::format("; fix: {}", finding.fix)));
   }
   return out;
 }
@@ -196,8 +194,8 @@ Upgrade compare(const Options& options, const Checkout& checkout, PreparedServer
   out.place = place_words({{}, server.name, server.line, server.condition, text.source});
   out.machine = machine.words;
   const Version &from = *versions.from.version, &to = *versions.to.version;
-  out.from = fmt::format("{} {}", prepared.engine->name, options.from.value_or(version_name(from)));
-  out.to = fmt::format("{} {}", prepared.engine->name, options.to.value_or(version_name(to)));
+  out.from = fmt::format("{} {}", prepared.engine->name, options.from.value_or(std::string(release_or_name(from))));
+  out.to = fmt::format("{} {}", prepared.engine->name, options.to.value_or(std::string(release_or_name(to))));
   if (versions.asks) {
     out.to = fmt::format("{} of {}", prepared.engine->name, checkout.code->shown());
     out.rules = answered_by(*checkout.code, to.name);
@@ -212,8 +210,8 @@ Upgrade compare(const Options& options, const Checkout& checkout, PreparedServer
   out.undecided = !before || !after;
   out.ends_with_error = after && after->report.has_error();
   out.facts = facts_of(before, after);
-  out.appeared = findings_only_in(report_of(after), report_of(before));
-  out.gone = findings_only_in(report_of(before), report_of(after));
+  out.appeared = findings_only_in(report_of(after), report_of(before), true);
+  out.gone = findings_only_in(report_of(before), report_of(after), false);
   for (const auto& [judged, side] : {std::pair(&before, &out.gone), std::pair(&after, &out.appeared)})
     if (!*judged) side->push_back("not decided: " + judged->error().message);
   compare_options(prepared, from, to, out);
@@ -227,9 +225,9 @@ struct ListOf {
 
 std::vector<ListOf> lists_of(const Upgrade& one) {
   return {{"findings that appear", &one.appeared},
-          {"findings that go", &one.gone},
-          {"options of this command that vanished", &one.vanished},
-          {"defaults that moved", &one.defaults},
+          {"findings that are gone", &one.gone},
+          {"options of this command that the new version does not have", &one.vanished},
+          {"defaults that changed", &one.defaults},
           {"options that are new", &one.added}};
 }
 
@@ -277,9 +275,10 @@ std::string summary_of(const std::vector<Upgrade>& all) {
     errors += one.ends_with_error ? 1 : 0;
     undecided += one.undecided ? 1 : 0;
   }
-  return fmt::format("{}{}: {} change verdict, {} with an error after the upgrade{}",
+  return fmt::format("{}{}: {} verdict, {} with an error after the upgrade{}",
                      counted(all.size() - alternatives, "server"),
-                     alternatives == 0 ? "" : fmt::format(" on {} kinds of machine", 1 + alternatives), moved, errors,
+                     alternatives == 0 ? "" : fmt::format(" on {} kinds of machine", 1 + alternatives),
+                     fmt::format("{} {}", moved, moved == 1 ? "changes" : "change"), errors,
                      undecided > 0 ? fmt::format(", {} not decided", undecided) : "");
 }
 

@@ -73,6 +73,7 @@ struct SglangPart final : EnginePart, CheckedEngine, Started, Knowledge {
 
   // --- check/
   std::vector<std::string> knowledge() const override;
+  std::vector<Condition> unmet_conditions() const override;
   Advice fix_disagreement(bool any_replay) const override;
   Advice fix_every_forward() const override;
   Advice fix_waste(std::int64_t max_num_tokens) const override;

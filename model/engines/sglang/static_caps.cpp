@@ -126,7 +126,7 @@ void check_start_budget(const StaticCapInputs& inputs, std::vector<StaticCapItem
   const auto require = [&](std::int64_t tokens, std::string_view what) {
     if (tokens <= cap) return;
     items.push_back(refused(tokens, cap,
-                            fmt::format("{} = {} tokens a rank is above {} = {}: the start-up check of {} refuses",
+                            fmt::format("{} = {} tokens per rank is above {} = {}: the start-up check of {} refuses",
                                         what, tokens, row_of(inputs.backend).env, cap, row_of(inputs.backend).name),
                             raise_env(inputs, tokens)));
   };
@@ -141,7 +141,7 @@ StaticCapItem compare(const StaticCapInputs& inputs, Phase phase, std::int64_t t
   const StaticCapRow& row = row_of(inputs.backend);
   const std::int64_t cap = static_cap(inputs);
   StaticCapItem item{phase, StaticCapOutcome::fits, tokens, cap, "", ""};
-  item.message = fmt::format("{} = {} tokens a rank, {} {} = {}", origin, tokens, tokens <= cap ? "within" : "above",
+  item.message = fmt::format("{} = {} tokens per rank, {} {} = {}", origin, tokens, tokens <= cap ? "within" : "above",
                              row.env, cap);
   if (tokens <= cap) return item;
   item.outcome = StaticCapOutcome::exceeds;
@@ -172,7 +172,7 @@ void check_decode(const StaticCapInputs& inputs, std::vector<StaticCapItem>& ite
     if (item.outcome == StaticCapOutcome::exceeds && inputs.memory_bounds_requests) {
       item.outcome = StaticCapOutcome::beyond_memory;
       item.message = fmt::format(
-          "from {} running requests a replica on, more tokens a rank than {} = {}: {}; the request "
+          "from {} running requests per replica on, more tokens per rank than {} = {}: {}; the request "
           "limit of {} a replica admits that, if the memory holds so many",
           safe_requests(inputs) + 1, row_of(inputs.backend).env, item.cap, row_of(inputs.backend).above_cap, *requests);
     }
@@ -181,7 +181,7 @@ void check_decode(const StaticCapInputs& inputs, std::vector<StaticCapItem>& ite
     const StaticCapRow& row = row_of(inputs.backend);
     items.push_back(
         {decode_phase(inputs), StaticCapOutcome::open, std::nullopt, static_cap(inputs),
-         fmt::format("safe up to {} running requests a replica ({} = {}); the command leaves the bound open",
+         fmt::format("safe up to {} running requests per replica ({} = {}); the command leaves the bound open",
                      safe_requests(inputs), row.env, static_cap(inputs)),
          fmt::format("set --max-running-requests to at most {} times dp_size", safe_requests(inputs))});
   }

@@ -226,6 +226,21 @@ std::optional<double> Arguments::real(std::string_view name) const {
   return error == std::errc{} && end == value->data() + value->size() ? std::optional(number) : std::nullopt;
 }
 
+std::vector<std::string> spellings_of(std::string_view option) {
+  const std::string meant = normalized(option);
+  std::vector<std::string> names = {meant}, out;
+  for (const auto& [from, to] : kShort)
+    if (to == meant) names.emplace_back(from);
+  for (const std::string& name : names) {
+    std::string dashed = name;
+    std::replace(dashed.begin(), dashed.begin() + static_cast<std::ptrdiff_t>(std::min(name.find('.'), name.size())),
+                 '_', '-');
+    out.insert(out.end(), {"--" + name, "--" + dashed});
+    if (name.size() == 2) out.push_back("-" + name);
+  }
+  return out;
+}
+
 Result<Arguments> read_arguments(const FrontEnd* front_end, std::span<const std::string> argv) {
   return Reader(front_end, argv).read();
 }

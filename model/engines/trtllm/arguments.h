@@ -40,6 +40,9 @@ class Arguments {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
+// Every spelling of an option or of a key of the YAML file: "--max_num_tokens", "max_num_tokens", "--max-num-tokens".
+std::vector<std::string> spellings_of(std::string_view option);
+
 // Errors: bad_input; an option without its value.
 Result<Arguments> read_arguments(const FrontEnd* front_end, std::span<const std::string> argv);
 

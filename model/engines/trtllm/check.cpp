@@ -7,11 +7,12 @@
 #include "model/check/node_findings.h"
 #include "model/engines/trtllm/deployment.h"
 #include "model/engines/trtllm/resolve.h"
+#include "model/step/fix_steps.h"
 
 namespace a2asim::trtllm {
 namespace {
 
-constexpr std::string_view kTokens = "max_num_tokens";
+constexpr std::string_view kTokens = "--max_num_tokens";
 
 // That ranks must have alike.
 constexpr std::string_view kOptionsOfAll[] = {"tensor_parallel_size",
@@ -73,12 +74,10 @@ std::vector<OpenMachine> TrtllmPart::open_machines() const {
 Advice TrtllmPart::fix_disagreement(bool) const {
   if (setups.size() > 1) return "give every rank the same environment: mpirun -x NAME, srun --export=ALL";
   if (low_latency_asks())
-    return fmt::format("use a version with #6173 (2025-07-18); or set TRTLLM_DEEP_EP_TOKEN_LIMIT to {} or more",
-                       max_num_tokens);
-  return fmt::format(
-      "use a version with #16745 (2026-07-22); or leave out moe_config.max_num_tokens (now {}), so that a "
-      "step is one chunk",
-      moe_max_num_tokens);
+    return std::vector{at_least(set_variable("TRTLLM_DEEP_EP_TOKEN_LIMIT", std::to_string(max_num_tokens))),
+                       upgrade_to("pr6173", "2025-07-18")};
+  return std::vector{remove_flag("moe_config.max_num_tokens", std::to_string(moe_max_num_tokens)),
+                     upgrade_to("pr16745", "2026-07-22")};
 }
 
 Advice TrtllmPart::fix_every_forward() const { return "see the error's own text"; }
@@ -107,7 +106,7 @@ Result<std::unique_ptr<Deployment>> TrtllmPart::with(std::span<const FixSetting>
   Inputs inputs = given;
   for (const FixSetting& setting : settings) {
     if (setting.name == kTokens)
-      inputs.args.set(std::string(kTokens), std::to_string(setting.values.front()));
+      inputs.args.set("max_num_tokens", std::to_string(setting.values.front()));
     else
       inputs.env.set(setting.name, std::to_string(setting.values.front()));
   }

@@ -70,6 +70,8 @@ Result<DeployedCommand> deploy(LaunchCommand command, const DeployOptions& optio
 
 std::string fix_for_refused(const Version&, std::span<const std::string>) { return {}; }
 
+std::vector<std::string> spellings(const Version&, std::string_view option) { return trtllm::spellings_of(option); }
+
 std::string_view alltoall_runner(const Version&) { return "TRTLLM"; }
 
 bool dispatches(const Version&, DispatchType type) { return type != DispatchType::mxfp8; }
@@ -143,6 +145,7 @@ constexpr Engine kTrtllm{.name = kName,
                          .log_lines = "lines that from-log does not know yet",
                          .log_numbering = "",
                          .pull_requests = "https://github.com/NVIDIA/TensorRT-LLM/pull/",
+                         .spellings = spellings,
                          .launch_words = launch_words};
 
 }  // namespace a2asim

@@ -6,6 +6,7 @@
 
 #include "model/engines/trtllm/rank_environment.h"
 #include "model/engines/trtllm/resolve.h"
+#include "model/step/fix_steps.h"
 
 namespace a2asim::trtllm {
 namespace {
@@ -75,17 +76,21 @@ Result<std::int64_t> token_limit(const TrtllmPart& part, const Environment& env)
   return fail(ErrorKind::bad_input, fmt::format("{}={}: give a whole number", kTokenLimit, *given));
 }
 
-std::string fix_method(const Raised& raised, const TrtllmPart& part) {
+Advice fix_method(const Raised& raised, const TrtllmPart& part) {
+  std::vector<Fix> fixes;
+  for (const std::string_view forces : {kForceComm, kForceMethod})
+    if (const auto value = part.given.env.get(forces))
+      fixes.push_back(unset_variable(std::string(forces), fmt::format("now {}, which forces the method", *value)));
   if (raised.type == "KeyError")
-    return fmt::format("leave out {}, or give a name that {} knows", kForceMethod, part.generation().name);
+    fixes.push_back(a2asim::choose(fmt::format("give {} a name that {} knows", kForceMethod, part.generation().name)));
   if (raised.message.find("num_experts %") != std::string::npos)
-    return fmt::format("leave out {}, or give a moe_expert_parallel_size that divides the experts", kForceComm);
-  return fmt::format("leave out the variable that forces a method ({} or {})", kForceComm, kForceMethod);
+    fixes.push_back(a2asim::choose("give a moe_expert_parallel_size that divides the experts"));
+  return fixes.empty() ? Advice("change what the message names") : Advice(fixes);
 }
 
 }  // namespace
 
-std::string fix_mapping(const MappingInputs& in) {
+Advice fix_mapping(const MappingInputs& in) {
   return fmt::format(
       "give moe_tensor_parallel_size and moe_expert_parallel_size (now {} and {}) whose product is "
       "tensor_parallel_size {}",

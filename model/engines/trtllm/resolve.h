@@ -11,12 +11,12 @@ namespace a2asim::trtllm {
 struct Said {
   std::vector<Rejection> rejections;
   std::vector<Note> notes;
-  void reject(std::string handler, Error error, std::string fix) {
+  void reject(std::string handler, Error error, Advice fix) {
     rejections.push_back({"start", std::move(handler), std::move(error), std::move(fix)});
   }
 };
 
-std::string fix_mapping(const MappingInputs& in);
+Advice fix_mapping(const MappingInputs& in);
 
 inline bool graphs_are_off(const Arguments& args) {
   return args.is_null("cuda_graph_config") || (args.is_given("use_cuda_graph") && !args.flag("use_cuda_graph"));

@@ -7,6 +7,7 @@
 
 #include "model/check/check_explain.h"
 #include "model/engines/trtllm/resolve.h"
+#include "model/step/fix_steps.h"
 
 namespace a2asim::trtllm {
 namespace {
@@ -59,9 +60,10 @@ constexpr Variable kVariables[] = {
     {"TRTLLM_MOE_POST_QUANT_ALLTOALLV", [](const TrtllmPart&) { return true; }, "quantises before the dispatch"},
 };
 
-void remark(TrtllmPart& part, Severity severity, std::string message, std::string fix = {},
+void remark(TrtllmPart& part, Severity severity, std::string message, Advice fix = {},
             FindingKind kind = FindingKind::note) {
-  CheckFinding finding = make_note(kind, Phase::start, std::move(message), std::move(fix));
+  CheckFinding finding = make_note(kind, Phase::start, std::move(message));
+  finding.advise(std::move(fix));
   finding.severity = severity;
   part.remarks.push_back(std::move(finding));
 }
@@ -80,7 +82,7 @@ void add_variables(TrtllmPart& part) {
               ? "without attention DP no method is chosen"
               : fmt::format("{} (backend {}) does not read it", part.generation().name, part.moe_backend);
       remark(part, Severity::warning, fmt::format("{} has no effect: {}", variable.name, why),
-             fmt::format("leave {} out", variable.name), FindingKind::not_read);
+             std::vector{unset_variable(std::string(variable.name), "")}, FindingKind::not_read);
     }
   }
 }
@@ -141,7 +143,7 @@ void add_memory(TrtllmPart& part) {
   const std::int64_t bytes = part.setups.front().workspace_bytes;
   if (bytes == 0) return;
   constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-  std::string message = fmt::format("the workspace takes {:.1f} GiB a rank, outside the KV cache's share",
+  std::string message = fmt::format("the workspace takes {:.1f} GiB per rank, outside the KV cache's share",
                                     static_cast<double>(bytes) / kGib);
   const double share = part.given.args.real("kv_cache_config.free_gpu_memory_fraction").value_or(0.9);
   if (part.given.gpu_memory_gib)
@@ -155,8 +157,8 @@ void add_memory(TrtllmPart& part) {
 void add_graphs(const Deployment& deployment, TrtllmPart& part) {
   if (deployment.capture_bs.empty()) return;
   remark(part, Severity::note,
-         fmt::format("decode graphs of {} requests, {} tokens each; all ranks replay the same one, or none",
-                     list_of(deployment.capture_bs), 1 + part.draft_tokens));
+         fmt::format("decode graphs of {} requests, {} token{} each; all ranks replay the same one, or none",
+                     list_of(deployment.capture_bs), 1 + part.draft_tokens, part.draft_tokens == 0 ? "" : "s"));
   const std::int64_t together = part.max_num_tokens / (1 + part.draft_tokens);
   if (part.max_batch_size > together && part.given.args.is_given("max_batch_size"))
     remark(
@@ -181,24 +183,25 @@ void refuse_graphs(const TrtllmPart& part, const Sizes& sizes, std::int64_t most
       "CudaGraphConfig",
       {ErrorKind::value_error, fmt::format("cuda_graph_config.max_batch_size {} does not go with batch_sizes up to {}",
                                            most, *std::ranges::max_element(sizes))},
-      "give one of cuda_graph_config.batch_sizes and max_batch_size");
+      std::vector{remove_flag("cuda_graph_config.max_batch_size"), remove_flag("cuda_graph_config.batch_sizes")});
 }
 
 void refuse_kernel(const TrtllmPart& part, AllToAllSetup& alltoall) {
   if (!alltoall.uses_flashinfer || !part.given.model) return;
-  const auto refuse = [&](std::string what, std::string fix) {
+  const auto refuse = [&](std::string what, Fix fix) {
     alltoall.launch_error =
-        Rejection{"first_forward", "one-sided dispatch", {ErrorKind::runtime_error, std::move(what)}, std::move(fix)};
+        Rejection{"first_forward", "one-sided dispatch", {ErrorKind::runtime_error, std::move(what)}, std::vector{fix}};
   };
   const std::span<const int> known = part.generation().supported_top_k;
   const std::int64_t top_k = part.given.model->top_k;
   if (std::ranges::find(known, top_k) == known.end())
     refuse(fmt::format("Unsupported top_k (the kernels have {})", fmt::join(known, ", ")),
-           part.generation().has_factory ? fmt::format("set {}=ALLGATHER", kForceComm)
-                                         : fmt::format("set {}=NotEnabled", kForceMethod));
+           part.generation().has_factory ? set_variable(std::string(kForceComm), "ALLGATHER")
+                                         : set_variable(std::string(kForceMethod), "NotEnabled"));
   else if (part.largest_r < 1)
     refuse("Workspace size per rank insufficient for dispatch.",
-           fmt::format("raise {}, or leave it out", kWorkspaceMb));
+           unset_variable(std::string(kWorkspaceMb),
+                          fmt::format("now {}", part.given.env.get(kWorkspaceMb).value_or("not set"))));
 }
 
 }  // namespace
@@ -251,7 +254,7 @@ void refuse_at_start(const TrtllmPart& part, AllToAllSetup& alltoall, Said& said
         {ErrorKind::runtime_error,
          fmt::format("illegal memory access: without an MPI world the communicator has 1 rank, and {} are indexed",
                      part.mapping.moe_ep_size)},
-        "leave out orchestrator_type: ray, or use a version with #18300");
+        std::vector{remove_flag("orchestrator_type", "ray"), upgrade_to("pr18300")});
   if (part.moe_backend.starts_with("MEGAMOE") && part.given.model && part.given.model->hidden_size % 512 != 0)
     said.reject(
         "MegaMoE",
@@ -265,7 +268,7 @@ void add_remarks(const Deployment& deployment, TrtllmPart& part) {
     remark(part, Severity::note, fmt::format("method {}: {}", name(part.setups.front().lane), part.setups.front().why));
   if (deployment.uses_flashinfer && part.largest_r > 0)
     remark(part, Severity::note,
-           fmt::format("workspace {} bytes a rank; the largest R that it takes is {}",
+           fmt::format("workspace {} bytes per rank; the largest R that it takes is {}",
                        part.setups.front().workspace_bytes, part.largest_r));
   const std::int64_t ranks_limit = part.generation().kernel.max_ranks;
   if (part.setups.front().lane == Lane::two_sided && part.mapping.moe_ep_size > ranks_limit && !part.is_wideep)
@@ -274,7 +277,8 @@ void add_remarks(const Deployment& deployment, TrtllmPart& part) {
         fmt::format(
             "ep {} is above kMaxRanks {}: {}the two-sided lane is used", part.mapping.moe_ep_size, ranks_limit,
             part.generation().checks_ranks_first ? "" : "a one-sided workspace is allocated for each layer, and then "),
-        fmt::format("set {}=NVLINK_TWO_SIDED, or lower moe_expert_parallel_size", kForceComm));
+        std::vector{set_variable(std::string(kForceComm), "NVLINK_TWO_SIDED"),
+                    choose("lower moe_expert_parallel_size")});
   if (part.generation().context_dummy && part.mapping.dp_size > 1)
     remark(part, Severity::note,
            fmt::format("an idle rank beside a prefill takes part with max_num_tokens {}: slots are wasted, sizes "

@@ -8,6 +8,7 @@
 #include "model/base/words.h"
 #include "model/engines/vllm/deployment.h"
 #include "model/engines/vllm/start/engine_args.h"
+#include "model/engines/vllm/start/options.h"
 
 namespace a2asim {
 namespace vllm {
@@ -92,6 +93,30 @@ bool dispatches(const Version& version, DispatchType type) {
   if (!accepts(as_generation(version), "flashinfer_nvlink_one_sided")) return true;  // others carry any type
   const OneSidedTypes types = as_generation(version).capacity.one_sided.types;
   return type == DispatchType::nvfp4 || types == OneSidedTypes::nvfp4_bf16_mxfp8;
+}
+
+// As written: dashes or underscores, the short name, the switch that turns it off.
+std::vector<std::string> spellings(const Version& version, std::string_view option) {
+  std::string dashed(option);
+  std::ranges::replace(dashed, '_', '-');
+  const Flag* flag = options().find(dashed);
+  std::vector<std::string> out;
+  if (flag == nullptr || !knows(version, flag->dest)) return out;
+  for (const std::string_view one : split_words(flag->option_strings)) {
+    out.emplace_back(one);
+    if (!one.starts_with("--")) continue;
+    std::string& low = out.emplace_back(one);
+    std::replace(low.begin() + 2, low.end(), '-', '_');
+  }
+  return out;
+}
+
+// Their defaults are not compared.
+std::vector<std::pair<std::string, std::string>> options_of(const Version& version) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const OptionSet::Option& option : options().options())
+    if (knows(version, option.flag->dest)) out.emplace_back(option.string, "null");
+  return out;
 }
 
 std::string_view alltoall_runner(const Version&) { return ""; }
@@ -209,6 +234,8 @@ constexpr Engine kVllm{.name = vllm::kName,
                        .log_numbering = "",
                        .pull_requests = "https://github.com/vllm-project/vllm/pull/",
                        .images = "vllm/vllm-openai",
+                       .spellings = vllm::spellings,
+                       .options = vllm::options_of,
                        .plan_backends = vllm::plan_backends,
                        .launch_words = vllm::launch_words};
 

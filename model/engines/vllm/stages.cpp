@@ -6,33 +6,44 @@
 #include <array>
 
 #include "model/engines/vllm/rules/deepep.h"
+#include "model/step/fix_steps.h"
 
 namespace a2asim::vllm::stages {
 namespace {
 
-void reject(Deployment& out, std::string_view handler, Error error, std::string fix, std::string_view where = "start") {
+void reject(Deployment& out, std::string_view handler, Error error, Advice fix, std::string_view where = "start") {
   out.rejections.push_back({std::string(where), std::string(handler), std::move(error), std::move(fix)});
 }
 
 // --- EngineArgs.create_engine_config, as far as it concerns replicas
 
-std::optional<Error> refuse_launch_options(const EngineArgs& args) {
+struct Refusal {
+  Error error;
+  Advice fix;
+};
+
+std::optional<Refusal> refuse_launch_options(const EngineArgs& args) {
   const ParallelArgs& p = args.parallel;
-  const auto invalid = [](std::string what) {
-    return Error{ErrorKind::value_error, "Invalid data-parallel launch options: " + std::move(what)};
+  const auto invalid = [](std::string what, Advice fix = "change what the message names") {
+    return Refusal{{ErrorKind::value_error, "Invalid data-parallel launch options: " + std::move(what)},
+                   std::move(fix)};
   };
   if (p.hybrid_lb && p.external_lb)
-    return invalid("`--data-parallel-hybrid-lb` and `--data-parallel-external-lb` cannot be enabled together.");
+    return invalid("`--data-parallel-hybrid-lb` and `--data-parallel-external-lb` cannot be enabled together.",
+                   std::vector{remove_flag("--data-parallel-hybrid-lb"), remove_flag("--data-parallel-external-lb")});
   const std::int64_t world = p.sizes.dp * p.sizes.pp * p.sizes.tp;
   if (args.nnodes > 1 && world % args.nnodes != 0)
     return invalid(fmt::format("`--nnodes {}` must evenly divide the total world size ({}).", args.nnodes, world));
   if (args.node_rank < 0 || args.node_rank >= args.nnodes)
     return invalid(fmt::format("`--node-rank` must be between 0 and {}; got {}.", args.nnodes - 1, args.node_rank));
   if (p.external_lb && !args.dp_rank && args.nnodes == 1)
-    return invalid("`--data-parallel-external-lb` requires a data-parallel rank.");
+    return invalid("`--data-parallel-external-lb` requires a data-parallel rank.",
+                   std::vector{choose("add --data-parallel-rank with the rank of this server"),
+                               remove_flag("--data-parallel-external-lb")});
   if (args.dp_rank && args.dp_size_local.value_or(1) != 1)
     return invalid(fmt::format("an external data-parallel rank requires `--data-parallel-size-local 1`; got {}.",
-                               *args.dp_size_local));
+                               *args.dp_size_local),
+                   std::vector{remove_flag("--data-parallel-size-local", std::to_string(*args.dp_size_local))});
   return std::nullopt;
 }
 
@@ -46,23 +57,29 @@ ParallelArgs parallel_args(const DeploymentInputs& in) {
   return args;
 }
 
-std::string fix_for_parallel(const ParallelArgs& args, const Error& error) {
+Advice fix_for_parallel(const ParallelArgs& args, const Error& error) {
   const auto says = [&](std::string_view text) { return error.message.find(text) != std::string::npos; };
+  const Fix no_eplb = remove_flag("--enable-eplb");
   if (says("EPLB is not enabled"))
-    return fmt::format("add --enable-eplb, or take num_redundant_experts (now {}) out of --eplb-config",
-                       args.num_redundant_experts);
-  if (says("enable_expert_parallel")) return "add --enable-expert-parallel, or leave out --enable-eplb";
-  if (says("EPLB requires")) return "raise --tensor-parallel-size or --data-parallel-size, or leave out --enable-eplb";
+    return std::vector{
+        set_flag("--enable-eplb"),
+        choose(fmt::format("take num_redundant_experts (now {}) out of --eplb-config", args.num_redundant_experts))};
+  if (says("enable_expert_parallel")) return std::vector{set_flag("--enable-expert-parallel"), no_eplb};
+  if (says("EPLB requires"))
+    return std::vector{no_eplb, choose("raise --tensor-parallel-size or --data-parallel-size")};
   if (says("data_parallel_size_local"))
-    return fmt::format("lower --data-parallel-size-local to at most {}", args.sizes.dp);
-  if (says("Input should be")) return "give one of these names to --all2all-backend, or name the version that has it";
+    return std::vector{set_flag("--data-parallel-size-local", {std::to_string(args.sizes.dp)},
+                                fmt::format("now {}", args.dp_size_local))};
+  if (says("Input should be"))
+    return std::vector{remove_flag("--all2all-backend", args.all2all_backend.value_or("")),
+                       choose("give it one of these names"), choose("name the version that has it")};
   return "change what the message names";
 }
 
 void settle_parallel(VllmPart& part, Deployment& out) {
   const DeploymentInputs& in = part.given;
-  if (auto error = refuse_launch_options(in.args))
-    reject(out, "EngineArgs", std::move(*error), "change what the message names");
+  if (auto refusal = refuse_launch_options(in.args))
+    reject(out, "EngineArgs", std::move(refusal->error), std::move(refusal->fix));
   const ParallelArgs args = parallel_args(in);
   Result<ParallelConfig> config = parallel_config(part.generation().parallel, args);
   if (!config) {
@@ -82,14 +99,15 @@ bool operator==(const BatchLimits& a, const BatchLimits& b) {
   return a.max_num_batched_tokens == b.max_num_batched_tokens && a.max_num_seqs == b.max_num_seqs;
 }
 
-std::string fix_for_limits(const VllmPart& part, const BatchLimits& limits) {
+Advice fix_for_limits(const VllmPart& part, const BatchLimits& limits) {
   const BatchArgs& args = part.given.args.batch;
   const auto now = [](const std::optional<std::int64_t>& given, std::int64_t value) {
     return given ? fmt::format("now {}", value) : fmt::format("not given: {}", value);
   };
-  return fmt::format("raise --max-num-batched-tokens to {} or more ({}), or lower --max-num-seqs to {} ({})",
-                     limits.max_num_seqs, now(args.max_num_batched_tokens, limits.max_num_batched_tokens),
-                     limits.max_num_batched_tokens, now(args.max_num_seqs, limits.max_num_seqs));
+  return std::vector{at_least(set_flag("--max-num-batched-tokens", {std::to_string(limits.max_num_seqs)},
+                                       now(args.max_num_batched_tokens, limits.max_num_batched_tokens))),
+                     set_flag("--max-num-seqs", {std::to_string(limits.max_num_batched_tokens)},
+                              now(args.max_num_seqs, limits.max_num_seqs))};
 }
 
 void settle_limits(VllmPart& part, Deployment& out) {
@@ -194,7 +212,8 @@ void check_deepep_layout(const VllmPart& part, Deployment& out) {
   if (!deepep || part.generation().capacity.deepep_knows_ep || s.tp == 1) return;
   reject(out, "DeepEP prepare",
          {ErrorKind::assertion_error, fmt::format("{} dispatchers, but {} expert-parallel ranks", s.dp, s.flat())},
-         fmt::format("use vLLM with #23619 (2025-09-10) or newer, or --tensor-parallel-size 1 (now {})", s.tp),
+         std::vector{set_flag("--tensor-parallel-size", {"1"}, fmt::format("now {}", s.tp)),
+                     upgrade_to("v0.10.2", "#23619, 2025-09-10")},
          "first_forward");
 }
 
@@ -208,7 +227,8 @@ void check_nvfp4_gather(const VllmPart& part, Deployment& out) {
   const ParallelSizes& s = part.given.args.parallel.sizes;
   reject(out, "all_gatherv",
          {ErrorKind::assertion_error, fmt::format("len(sizes) == world_size: {} sizes for {} ranks", s.flat(), s.dp)},
-         fmt::format("unset VLLM_USE_FLASHINFER_MOE_FP4 (now 1), or --tensor-parallel-size 1 (now {})", s.tp),
+         std::vector{unset_variable("VLLM_USE_FLASHINFER_MOE_FP4", "now 1"),
+                     set_flag("--tensor-parallel-size", {"1"}, fmt::format("now {}", s.tp))},
          "first_forward");
 }
 
@@ -220,7 +240,8 @@ void check_moe_backend(const VllmPart& part, Deployment& out) {
          {ErrorKind::value_error,
           "FLASHINFER_CUTEDSL does not support the deployment configuration since kernel does not "
           "support the standard activation format"},
-         "use --all2all-backend deepep_low_latency or nixl_ep, or another --moe-backend (now flashinfer_cutedsl)");
+         std::vector{set_flag("--all2all-backend", {"deepep_low_latency"}, "now " + part.parallel.backend),
+                     remove_flag("--moe-backend", "flashinfer_cutedsl")});
 }
 
 // --- buffers
@@ -260,14 +281,15 @@ Result<void> add_one_sided(VllmPart& part, Deployment& out) {
   if (!rules.marks_unused_rows) out.invalid_expert_id.reset();
   if (!rules.spans_ep_group && s.dp != s.flat())
     reject(out, "FlashInfer dispatch", {ErrorKind::runtime_error, "workspace first dim must equal ep_size"},
-           fmt::format(
-               "use --tensor-parallel-size 1 (now {}: the workspace spans {} replicas, not {} ranks), or vLLM with "
-               "#40893 (2026-04-26) or newer",
-               s.tp, s.dp, s.flat()),
+           std::vector{
+               set_flag("--tensor-parallel-size", {"1"},
+                        fmt::format("now {}: the workspace spans {} replicas, not {} ranks", s.tp, s.dp, s.flat())),
+               upgrade_to("pr40893", "2026-04-26")},
            "first_forward");
   if (s.dp == 1 && part.sp == 1)
     reject(out, "prepare", {ErrorKind::assertion_error, "dp_metadata is not None"},
-           "this backend needs data parallelism: give --data-parallel-size 2 or more (now 1)", "first_forward");
+           std::vector{at_least(set_flag("--data-parallel-size", {"2"}, "now 1: this backend needs replicas"))},
+           "first_forward");
   const std::optional<std::string> quant = type && !type->empty() ? type : std::nullopt;
   if (type)
     if (auto error = refuse_type(rules, quant)) {

@@ -5,6 +5,31 @@
 #include "model/engines/sglang/deployment.h"
 
 namespace a2asim {
+namespace {
+
+// A test that did not hold.
+Condition unmet(GatherRow test, const GatherInputs& in) {
+  const std::string backend(in.moe_a2a_backend);
+  switch (test) {
+    case GatherRow::elastic_expanded_world:
+      return {"elastic expert-parallel world", "expanded", "not expanded"};
+    case GatherRow::dense_not_set:
+      return {"--moe-dense-tp-size", "not set", std::to_string(*in.moe_dense_tp_size)};
+    case GatherRow::no_dp_lm_head:
+      return {"--enable-dp-lm-head", "not set", "set"};
+    case GatherRow::backend_none:
+      return {"--moe-a2a-backend", "none", backend};
+    case GatherRow::backend_flashinfer:
+      return {"--moe-a2a-backend", "flashinfer", backend};
+    case GatherRow::backend_mori_recv_bound:
+      return {"--moe-a2a-backend", "mori, with SGLANG_MORI_RECV_BOUND", backend};
+    default:
+      return {"--moe-dense-tp-size", fmt::format("above tp_size / dp_size = {}", in.tp_size / in.dp_size),
+              std::to_string(*in.moe_dense_tp_size)};
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> SglangPart::knowledge() const {
   std::vector<std::string> chain;
@@ -17,6 +42,15 @@ std::vector<std::string> SglangPart::knowledge() const {
   else if (args.enable_dp_attention)
     chain.push_back("so each rank sees the token counts of all ranks");
   return chain;
+}
+
+std::vector<Condition> SglangPart::unmet_conditions() const {
+  const GatherInputs in = gather_inputs(*this);
+  const GatherRules& rules = generation().gather;
+  std::vector<Condition> out;
+  if (mlp_tp_gather_row(rules, in) != GatherRow::dense_above_attention_tp || require_mlp_tp_gather) return out;
+  for (const GatherRow test : rules.mlp_tp_gather_tests) out.push_back(unmet(test, in));
+  return out;
 }
 
 Advice SglangPart::fix_disagreement(bool any_replay) const {
@@ -36,8 +70,8 @@ Advice SglangPart::fix_disagreement(bool any_replay) const {
 
 Advice SglangPart::fix_every_forward() const {
   if (!skip_all_gather) return "see the assertion's own text";
-  return std::vector{unset_variable("SGLANG_SCHEDULER_SKIP_ALL_GATHER",
-                                    "now set; this backend needs the counts of all ranks")};
+  return std::vector{
+      unset_variable("SGLANG_SCHEDULER_SKIP_ALL_GATHER", "now set; this backend needs the counts of all ranks")};
 }
 
 Advice SglangPart::fix_waste(std::int64_t max_num_tokens) const {

@@ -19,7 +19,7 @@ void add_prefill_graphs(const Deployment& deployment, CheckReport& report) {
   if (tokens.value <= deployment.max_num_tokens) return;
   CheckFinding finding = make_note(
       FindingKind::over_capacity, Phase::prefill,
-      fmt::format("the largest prefill graph, {} tokens a rank, is above the cap max_num_tokens = {}{}", tokens.value,
+      fmt::format("the largest prefill graph, {} tokens per rank, is above the cap max_num_tokens = {}{}", tokens.value,
                   deployment.max_num_tokens, tokens.is_explicit ? "" : " (whether it is captured is left open)"),
       fmt::format("set {} to {} or more, or lower --cuda-graph-max-bs-prefill to {}, or --disable-prefill-cuda-graph",
                   kCapVariable, tokens.value, std::max<std::int64_t>(deployment.max_num_tokens, 1)));
@@ -37,9 +37,10 @@ void add_autotune(const SglangPart& sglang, const Deployment& deployment, CheckR
   const std::int64_t replicas = deployment.topology.attn_dp_size;
   CheckFinding finding = make_note(
       FindingKind::autotune, Phase::start,
-      fmt::format("the autotune dummy run is as large as the request pool, {}{} a rank, above the cap max_num_tokens = "
-                  "{}: it can fail at the start",
-                  deployment.requests_per_dp_rank.is_explicit ? "" : "at least ", pool, deployment.max_num_tokens),
+      fmt::format(
+          "the autotune dummy run is as large as the request pool, {}{} per rank, above the cap max_num_tokens = "
+          "{}: it can fail at the start",
+          deployment.requests_per_dp_rank.is_explicit ? "" : "at least ", pool, deployment.max_num_tokens),
       fmt::format("set {} to {} or more, or lower --max-running-requests to {}, or give --disable-flashinfer-autotune",
                   kCapVariable, pool, std::max<std::int64_t>(deployment.max_num_tokens, 1) * replicas));
   if (deployment.requests_per_dp_rank.is_explicit) finding.severity = Severity::warning;
@@ -49,10 +50,10 @@ void add_autotune(const SglangPart& sglang, const Deployment& deployment, CheckR
 
 void add_open_graphs(const Deployment& deployment, std::string_view threshold, CheckReport& report) {
   if (deployment.graph_max_bs.is_explicit || deployment.capture_bs.empty()) return;
-  report.findings.push_back(make_note(
-      FindingKind::graph_sizes_open, Phase::graph_decode,
-      fmt::format("--cuda-graph-max-bs is not given (GPU memory decides): buckets up to {} are assumed{}",
-                  deployment.capture_bs.back(), threshold)));
+  report.findings.push_back(
+      make_note(FindingKind::graph_sizes_open, Phase::graph_decode,
+                fmt::format("--cuda-graph-max-bs is not given (GPU memory decides): buckets up to {} are assumed{}",
+                            deployment.capture_bs.back(), threshold)));
 }
 
 StaticCapInputs static_cap_inputs(const SglangPart& sglang, const Deployment& deployment, const StaticCapRow& row) {
@@ -68,8 +69,10 @@ StaticCapInputs static_cap_inputs(const SglangPart& sglang, const Deployment& de
   if (deployment.prefill_tokens.is_explicit) in.chunk_per_dp_rank = args.chunked_prefill_size;
   in.max_prefill_tokens = args.max_prefill_tokens;
   const bool deepep_normal = row.backend == StaticCapBackend::deepep && in.deepep_mode == DeepEpMode::normal;
-  if (decode_graphs_disabled(args) || deepep_normal) in.decode_graph_max_bs = 0;
-  else if (deployment.graph_max_bs.is_explicit) in.decode_graph_max_bs = deployment.graph_max_bs.value;
+  if (decode_graphs_disabled(args) || deepep_normal)
+    in.decode_graph_max_bs = 0;
+  else if (deployment.graph_max_bs.is_explicit)
+    in.decode_graph_max_bs = deployment.graph_max_bs.value;
   in.num_tokens_per_request = deployment.num_tokens_per_bs;
   if (deployment.draft_backend == row.name && deployment.draft_is_explicit)
     in.num_tokens_per_request = std::max(in.num_tokens_per_request, deployment.draft_tokens_per_request);
@@ -96,12 +99,12 @@ std::string static_cap_source(const StaticCapInputs& inputs) {
   const StaticCapRow& row = row_of(inputs.backend);
   if (!is_bounded_anywhere(inputs))
     return fmt::format("{}: no static cap, the layout is exchanged at run time", row.name);
-  return fmt::format("{}: static cap of {} tokens a rank", row.env, static_cap(inputs));
+  return fmt::format("{}: static cap of {} tokens per rank", row.env, static_cap(inputs));
 }
 
 void add_static_findings(const StaticCapInputs& inputs, const std::vector<StaticCapItem>& items, CheckReport& report) {
-  const bool refused = std::ranges::any_of(
-      items, [](const StaticCapItem& item) { return item.outcome == StaticCapOutcome::refused; });
+  const bool refused =
+      std::ranges::any_of(items, [](const StaticCapItem& item) { return item.outcome == StaticCapOutcome::refused; });
   for (const StaticCapItem& item : items) {
     if (item.outcome == StaticCapOutcome::fits) continue;
     if (refused && item.outcome != StaticCapOutcome::refused) continue;  // never gets that far
@@ -113,7 +116,7 @@ void add_static_findings(const StaticCapInputs& inputs, const std::vector<Static
       finding.consequence = row_of(inputs.backend).above_cap;
       finding.needed_tokens_per_rank = item.tokens_per_rank.value_or(0);
       if (item.tokens_per_rank)
-        finding.chain.push_back(fmt::format("{} tokens a rank against {} = {}", *item.tokens_per_rank,
+        finding.chain.push_back(fmt::format("{} tokens per rank against {} = {}", *item.tokens_per_rank,
                                             row_of(inputs.backend).env, item.cap));
     } else if (item.outcome == StaticCapOutcome::beyond_memory) {
       finding.severity = Severity::warning;
@@ -140,7 +143,7 @@ void SglangPart::add_open_limits(const Deployment& deployment, CheckReport& repo
     const std::int64_t safe = cap_tokens / deployment.num_tokens_per_bs;
     report.findings.push_back(make_note(
         FindingKind::request_limit_open, deployment.speculates ? Phase::verify : Phase::eager_decode,
-        fmt::format("--max-running-requests is not given: safe up to {} running requests a rank ({} in all), by the "
+        fmt::format("--max-running-requests is not given: safe up to {} running requests per rank ({} in all), by the "
                     "cap {}",
                     safe, safe * replicas, deployment.max_num_tokens)));
   }
@@ -148,8 +151,9 @@ void SglangPart::add_open_limits(const Deployment& deployment, CheckReport& repo
   if (!deployment.prefill_tokens.is_explicit && deployment.prefill_reachable && !leaves_prefill)
     report.findings.push_back(make_note(
         FindingKind::chunk_open, Phase::prefill,
-        fmt::format("--chunked-prefill-size is not given (GPU memory decides; {} a rank assumed): safe up to {} in all",
-                    deployment.prefill_tokens.value, cap_tokens * replicas)));
+        fmt::format(
+            "--chunked-prefill-size is not given (GPU memory decides; {} per rank assumed): safe up to {} in all",
+            deployment.prefill_tokens.value, cap_tokens * replicas)));
   add_open_graphs(deployment, "", report);
 }
 

@@ -27,9 +27,9 @@ Knob shared_knob(std::string_view name, std::optional<std::int64_t> given, const
   knob.most_steps = per_rank.value;
   knob.values = [replicas](std::int64_t steps) { return Steps{steps * replicas}; };
   knob.is_given = given.has_value();
-  const std::string a_rank = replicas > 1 ? fmt::format(" / dp_size {} = {} a rank", replicas, per_rank.value) : "";
+  const std::string a_rank = replicas > 1 ? fmt::format(" / dp_size {} = {} per rank", replicas, per_rank.value) : "";
   knob.now =
-      given ? fmt::format("now {}{}", *given, a_rank) : fmt::format("not given: {} a rank assumed", per_rank.value);
+      given ? fmt::format("now {}{}", *given, a_rank) : fmt::format("not given: {} per rank assumed", per_rank.value);
   return knob;
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "model/engines/vllm/deployment.h"
+#include "model/step/fix_steps.h"
+#include "model/step/version_words.h"
 
 namespace a2asim::vllm {
 namespace {
@@ -80,10 +82,10 @@ Advice VllmPart::fix_disagreement(bool) const {
   if (generation().known_failure == KnownFailure::none) return "use one version and one set of flags on all nodes";
   const Generation& cured = first_without(generation().known_failure);
   const bool idle = generation().known_failure == KnownFailure::idle_graph;
-  return fmt::format(
-      "use vLLM with #{} ({}) or newer; or cudagraph_mode {} in --compilation-config (now {}); or "
-      "--enforce-eager",
-      cured.pr, cured.date, idle ? "NONE" : "PIECEWISE", graphs.setting->name);
+  return std::vector{upgrade_to(first_release(cured), fmt::format("#{}, {}", cured.pr, cured.date)),
+                     choose(fmt::format("give cudagraph_mode {} in --compilation-config (now {})",
+                                        idle ? "NONE" : "PIECEWISE", graphs.setting->name)),
+                     set_flag("--enforce-eager")};
 }
 
 Advice VllmPart::fix_every_forward() const { return "see the assertion's own text"; }
