@@ -19,4 +19,7 @@ constexpr std::int64_t clamped_sum(std::int64_t a, std::int64_t b) {
   return a < 0 ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max();
 }
 
+// Rounded up; of a negative number towards zero, as of Python's -(-a // b).
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
+
 }  // namespace a2asim

@@ -7,7 +7,7 @@
 namespace a2asim::conformance {
 namespace {
 
-constexpr std::uint64_t kSeed = 0xD5;
+constexpr std::uint64_t kFlashInferSeed = 0xD5;
 
 struct Shape {
   int ep_size;
@@ -38,7 +38,7 @@ void check_dispatch(Trial& trial, const Shape& shape, std::int32_t invalid_id, s
   const std::vector<AllToAllConfig> configs(static_cast<std::size_t>(shape.ep_size), config);
   Bench bench = trial.bench(configs);
   if (mask != ~std::uint64_t{0}) trial.need(bench, Capability::rank_mask);
-  Random random(kSeed);
+  Random random(kFlashInferSeed);
   const std::vector<std::int64_t> tokens(configs.size(), shape.tokens);
   for (int round = 0; round < 2; ++round) {
     const auto batches = draw(configs, ExpertPayloads{-1, -1}, tokens, RoutingPattern::with_repeats, random);
@@ -68,7 +68,7 @@ void check_combine(Trial& trial, const CombineShape& shape, DataType type, bool 
   const ExpertPayloads payloads{1, 2};
   const std::vector<AllToAllConfig> configs(static_cast<std::size_t>(shape.ep_size), config);
   Bench bench = trial.bench(configs);
-  Random random(kSeed);
+  Random random(kFlashInferSeed);
   const std::vector<std::int64_t> tokens(configs.size(), shape.tokens);
   const auto batches = draw(configs, payloads, tokens, RoutingPattern::distinct, random);
   const std::string wrong = bench.round(inputs_of(batches, shape.tokens), -1, &payloads);
@@ -144,21 +144,21 @@ void combine_published_odd(Trial& trial) {
   for (const int top_k : {1, 12, 14, 18}) check_combine(trial, {4, 9, 136, top_k}, DataType::bfloat16, false);
 }
 
-constexpr Case kCases[] = {{"FlashInfer SINGLE_GPU", single_gpu, true},
-                           {"FlashInfer MULTI_RANK", multi_rank, true},
-                           {"FlashInfer NON_DIVISIBLE", non_divisible},
-                           {"FlashInfer COMPACT_EP4", compact_ep4},
-                           {"FlashInfer LARGER_PAYLOADS", larger_payloads, true},
-                           {"rows of NVFP4 and MXFP8 with their scales", quantised_rows},
-                           {"FlashInfer SANITIZE", sanitizing},
-                           {"FlashInfer ACTIVE_RANK_MASK", active_rank_mask},
-                           {"FlashInfer COMBINE bfloat16", combine_bfloat16, true},
-                           {"FlashInfer COMBINE with one more payload", combine_with_one_more, true},
-                           {"combine in float16 and float32", combine_other_types},
-                           {"combine in the shapes without a tree", combine_published_odd}};
+constexpr Case kFlashInferCases[] = {{"FlashInfer SINGLE_GPU", single_gpu, true},
+                                     {"FlashInfer MULTI_RANK", multi_rank, true},
+                                     {"FlashInfer NON_DIVISIBLE", non_divisible},
+                                     {"FlashInfer COMPACT_EP4", compact_ep4},
+                                     {"FlashInfer LARGER_PAYLOADS", larger_payloads, true},
+                                     {"rows of NVFP4 and MXFP8 with their scales", quantised_rows},
+                                     {"FlashInfer SANITIZE", sanitizing},
+                                     {"FlashInfer ACTIVE_RANK_MASK", active_rank_mask},
+                                     {"FlashInfer COMBINE bfloat16", combine_bfloat16, true},
+                                     {"FlashInfer COMBINE with one more payload", combine_with_one_more, true},
+                                     {"combine in float16 and float32", combine_other_types},
+                                     {"combine in the shapes without a tree", combine_published_odd}};
 
 }  // namespace
 
-std::span<const Case> flashinfer_cases() { return kCases; }
+std::span<const Case> flashinfer_cases() { return kFlashInferCases; }
 
 }  // namespace a2asim::conformance

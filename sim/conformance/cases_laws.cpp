@@ -34,13 +34,13 @@ World draw_world(Random& random) {
   return world;
 }
 
-constexpr std::uint64_t kSeed = 29461;
+constexpr std::uint64_t kLawSeed = 29461;
 constexpr int kWorlds = 12;
 
 // A backend may be unable to take some of the worlds, but not all of them.
 template <class Law>
 void over_worlds(Trial& trial, const Law& law) {
-  Random random(kSeed);
+  Random random(kLawSeed);
   std::optional<Skipped> skipped;
   int held = 0;
   for (int i = 0; i < kWorlds; ++i) {
@@ -86,13 +86,13 @@ void graphs(Trial& trial) {
   });
 }
 
-constexpr Case kCases[] = {{"law: every token arrives once, and its results come back", conservation},
-                           {"law: renamed experts change nothing", renamed_experts},
-                           {"law: permuted ranks permute rows", permuted_ranks},
-                           {"law: replay of a capture equals the eager run", graphs}};
+constexpr Case kLawCases[] = {{"law: every token arrives once, and its results come back", conservation},
+                              {"law: renamed experts change nothing", renamed_experts},
+                              {"law: permuted ranks permute rows", permuted_ranks},
+                              {"law: replay of a capture equals the eager run", graphs}};
 
 }  // namespace
 
-std::span<const Case> law_cases() { return kCases; }
+std::span<const Case> law_cases() { return kLawCases; }
 
 }  // namespace a2asim::conformance

@@ -13,7 +13,7 @@
 namespace a2asim {
 namespace {
 
-constexpr std::int64_t kBlock = 16;  // configurations that a thread takes at once
+constexpr std::int64_t kBlockConfigurations = 16;  // configurations that a thread takes at once
 
 // What of the space is walked: the budget's prefix of the order, cut inside the last configuration.
 struct Plan {
@@ -38,14 +38,14 @@ Plan make_plan(const Version& generation, const ExploreOptions& options) {
   return plan;
 }
 
-class Run {
+class VersionSearch {
  public:
-  Run(const Version& generation, const ExploreOptions& options)
+  VersionSearch(const Version& generation, const ExploreOptions& options)
       : generation_(generation), options_(options), plan_(make_plan(generation, options)) {
     A2ASIM_INVARIANT(options.shards >= 1 && options.shard >= 0 && options.shard < options.shards,
                      "a shard is one of several");
     for (std::int64_t at = options.shard; at < plan_.end; at += options.shards) mine_.push_back(at);
-    blocks_.resize((mine_.size() + kBlock - 1) / kBlock);
+    blocks_.resize((mine_.size() + kBlockConfigurations - 1) / kBlockConfigurations);
   }
 
   GenerationExploration run() {
@@ -55,7 +55,7 @@ class Run {
     GenerationExploration whole = empty();
     for (std::size_t block = 0; block < blocks_.size(); ++block) {
       if (!blocks_[block]) {
-        whole.stopped_at = mine_[block * kBlock];
+        whole.stopped_at = mine_[block * kBlockConfigurations];
         break;
       }
       // Blocks of one run always fit together.
@@ -83,7 +83,8 @@ class Run {
       const std::size_t block = *taken;
       A2ASIM_INVARIANT(block < blocks_.size() && !blocks_[block], "a block is taken once");
       GenerationExploration found = empty();
-      const std::size_t begin = block * kBlock, end = std::min(begin + kBlock, mine_.size());
+      const std::size_t begin = block * kBlockConfigurations,
+                        end = std::min(begin + kBlockConfigurations, mine_.size());
       for (std::size_t at = begin; at < end; ++at) {
         const bool last = mine_[at] + 1 == plan_.end;
         explorer.explore(plan_.space[static_cast<std::size_t>(mine_[at])], last ? plan_.last_cases : -1, found);
@@ -185,7 +186,7 @@ Result<void> add(GenerationExploration& into, const GenerationExploration& part)
 
 GenerationExploration explore(const Version& generation, const ExploreOptions& options) {
   A2ASIM_INVARIANT(options.threads >= 1, "somebody works");
-  return Run(generation, options).run();
+  return VersionSearch(generation, options).run();
 }
 
 }  // namespace a2asim

@@ -40,10 +40,6 @@ a2asim_rank_v1 rank_of(const AllToAllConfig& config) {
   return rank;
 }
 
-tl::unexpected<Error> no_room() {
-  return fail(ErrorKind::bad_input, "a plug-in's call carries more bytes than there is room for");
-}
-
 }  // namespace
 
 Result<std::unique_ptr<PluginAllToAll>> PluginAllToAll::create(std::shared_ptr<PluginSession> session,

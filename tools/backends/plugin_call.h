@@ -33,6 +33,10 @@ enum class PluginOp : std::int32_t {
 };
 const char* name(PluginOp op);
 
+inline tl::unexpected<Error> no_room() {
+  return fail(ErrorKind::bad_input, "a plug-in's call carries more bytes than there is room for");
+}
+
 inline constexpr std::int64_t kPluginTextBytes = 1024;
 inline constexpr std::int64_t kPluginFacts = 32;
 

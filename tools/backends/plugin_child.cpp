@@ -30,7 +30,7 @@ constexpr int kRunning = -1;
 constexpr rlim_t kMostOutput_bytes = rlim_t{1} << 30;
 constexpr off_t kLastWords_bytes = 400;
 
-int left(Clock::time_point deadline) {
+int time_left(Clock::time_point deadline) {
   return static_cast<int>(
       std::max<milliseconds::rep>(std::chrono::ceil<milliseconds>(deadline - Clock::now()).count(), 0));
 }
@@ -145,7 +145,7 @@ PluginChild::Answer PluginChild::ask(milliseconds patience) {
   if (::send(calls_, &go, 1, MSG_NOSIGNAL) != 1) return Answer::ended;
   for (;;) {
     pollfd ready{calls_, POLLIN, 0};
-    const int polled = ::poll(&ready, 1, left(deadline));
+    const int polled = ::poll(&ready, 1, time_left(deadline));
     if (polled == 0) return Answer::late;
     if (polled < 0) continue;  // a signal
     char done = 0;

@@ -6,14 +6,6 @@
 #include "tools/backends/plugin_alltoall.h"
 
 namespace a2asim {
-namespace {
-
-tl::unexpected<Error> no_room() {
-  return fail(ErrorKind::bad_input, "a plug-in's call carries more bytes than there is room for");
-}
-
-}  // namespace
-
 Result<a2asim_view_v1> PluginAllToAll::view(std::size_t local) {
   const AllToAllConfig& config = config_of(local);
   const auto payloads = std::ssize(config.payload_bytes_per_token);

@@ -13,10 +13,10 @@
 namespace a2asim {
 namespace {
 
-using Json = nlohmann::json;
+using ReadJson = nlohmann::json;
 
 // Of any document: the values of "fingerprint" and "a2asim/v1", wherever they stand.
-void collect(const Json& node, Baseline& out, int depth = 0) {
+void collect(const ReadJson& node, Baseline& out, int depth = 0) {
   constexpr int kMostDeep = 32;
   if (depth > kMostDeep) return;
   if (node.is_object())
@@ -25,7 +25,7 @@ void collect(const Json& node, Baseline& out, int depth = 0) {
       collect(value, out, depth + 1);
     }
   if (node.is_array())
-    for (const Json& item : node) collect(item, out, depth + 1);
+    for (const ReadJson& item : node) collect(item, out, depth + 1);
 }
 
 Result<FindingKind> kind_of(const Annotation& note, const CommandSource& source) {
@@ -54,7 +54,7 @@ Result<Baseline> read_baseline(const std::string& path) {
                     one_line(path), one_line(path)));
   const Result<std::string> text = read_text_file(path);
   if (!text) return unusable("--baseline: " + text.error().message);
-  const Json document = Json::parse(*text, nullptr, false);
+  const ReadJson document = ReadJson::parse(*text, nullptr, false);
   if (!document.is_object())
     return unusable(
         fmt::format("--baseline: '{}' is no output of `a2asim check --format json` or sarif", one_line(path)));

@@ -28,7 +28,7 @@
 namespace a2asim {
 namespace {
 
-struct Options : ServerOptions {
+struct CheckArguments : ServerOptions {
   std::optional<std::string> rule_cmd, source, report, baseline;
   std::vector<std::string> paths, files;
   std::string format = "text";
@@ -38,7 +38,7 @@ struct Options : ServerOptions {
 
 // One run over all servers of all texts.
 struct Run {
-  const Options& options;
+  const CheckArguments& options;
   const LaunchPaths& launches;
   SettingsFiles& settings;
   Baseline baseline;
@@ -51,7 +51,8 @@ struct Run {
 };
 
 // Paths, words or standard input; without any, the paths of a2asim.toml.
-Result<LaunchPaths> launch_paths(const Options& options, const CommandLine& line, const Io& io, SettingsFiles& files) {
+Result<LaunchPaths> launch_paths(const CheckArguments& options, const CommandLine& line, const Io& io,
+                                 SettingsFiles& files) {
   LaunchPaths out;
   out.paths = options.paths;
   out.paths.insert(out.paths.end(), options.files.begin(), options.files.end());
@@ -322,7 +323,7 @@ Result<void> require_versions_used(const Run& run) {
   return {};
 }
 
-Result<bool> is_strict(const Options& options, SettingsFiles& files, const std::vector<LaunchText>& texts) {
+Result<bool> is_strict(const CheckArguments& options, SettingsFiles& files, const std::vector<LaunchText>& texts) {
   if (options.strict || texts.empty()) return options.strict;
   const Result<Settings> settings = files.of(texts.front().source.path);
   if (!settings) return tl::unexpected(settings.error());
@@ -330,7 +331,7 @@ Result<bool> is_strict(const Options& options, SettingsFiles& files, const std::
 }
 
 Result<int> print_run(const std::vector<LaunchText>& texts, Run& run, bool strict, std::size_t format, Io& io) {
-  const Options& options = run.options;
+  const CheckArguments& options = run.options;
   const std::span<const CheckedServer> servers = run.servers;
   if (servers.size() == 1 && servers.front().undecided) return tl::unexpected(*servers.front().undecided);
   if (options.report)
@@ -359,7 +360,7 @@ Result<int> print_run(const std::vector<LaunchText>& texts, Run& run, bool stric
   return exit_code(run, strict, io);
 }
 
-Result<int> run_check(const Options& given, const CommandLine& line, Io& io) {
+Result<int> run_check(const CheckArguments& given, const CommandLine& line, Io& io) {
   const Result<std::size_t> format =
       parse_choice("--format", given.format, {"text", "json", "sarif", "github", "junit"});
   if (!format) return tl::unexpected(format.error());
@@ -373,7 +374,7 @@ Result<int> run_check(const Options& given, const CommandLine& line, Io& io) {
   for (const LaunchText& text : *texts)
     inputs.push_back(text.source.kind == CommandSource::Kind::file ? text.source.path : "-");
   if (auto apart = check_outputs({{"--report", given.report}}, inputs); !apart) return tl::unexpected(apart.error());
-  Options options = given;
+  CheckArguments options = given;
   if (given.source && is_range(options))
     return unusable(source_option() + " is one version: name one version beside it, or none");
   const Result<std::unique_ptr<EngineProcess>> rule = start_engine({given.rule_cmd, given.source}, line.caller);
@@ -404,7 +405,7 @@ Result<int> run_check(const Options& given, const CommandLine& line, Io& io) {
   return print_run(*texts, run, *strict, *format, io);
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, CheckArguments& options) {
   add_value(command, "paths", options.paths, "PATH", "Files, folders and patterns; - is standard input");
   add_server_options(command, options);
   add_engine_options(command, options.rule_cmd, options.source);
@@ -428,8 +429,8 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_check(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "check", "From launch commands, files and folders to verdicts", add_options,
-                       run_check);
+  add_command<CheckArguments>(program, line, "check", "From launch commands, files and folders to verdicts",
+                              add_options, run_check);
 }
 
 }  // namespace a2asim

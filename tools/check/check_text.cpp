@@ -12,7 +12,6 @@
 namespace a2asim {
 namespace {
 
-constexpr std::size_t kWidth = 100;
 constexpr std::size_t kScreen_lines = 23;  // of 24: the first says the version
 constexpr std::size_t kLabelWidth = 12;
 constexpr std::size_t kFactLines = 2;   // topology, capacity
@@ -67,7 +66,7 @@ void limit(std::vector<std::string>& lines, std::size_t most, std::size_t width)
 // `label` before the first line, the others below it.
 void add_labelled(std::vector<std::string>& lines, std::string_view label, std::vector<std::string> body,
                   std::size_t most) {
-  limit(body, most, kWidth - kLabelWidth);
+  limit(body, most, kTextWidth - kLabelWidth);
   for (std::size_t at = 0; at < body.size(); ++at) {
     lines.push_back(fmt::format("  {:<{}}{}", at == 0 ? label : "", kLabelWidth - 2, body[at]));
   }
@@ -76,7 +75,7 @@ void add_labelled(std::vector<std::string>& lines, std::string_view label, std::
 std::vector<std::string> wrapped(const std::vector<std::string>& texts, std::size_t hang) {
   std::vector<std::string> body;
   for (const std::string& text : texts) {
-    for (std::string& line : wrap(text, kWidth - kLabelWidth, hang)) body.push_back(std::move(line));
+    for (std::string& line : wrap(text, kTextWidth - kLabelWidth, hang)) body.push_back(std::move(line));
   }
   return body;
 }
@@ -160,14 +159,14 @@ std::vector<std::string> head(const CheckReport& report, const TextStyle& style)
       fmt::format("{}{}: {}", painted(word, is_unsafe ? "1;31" : colour_of(report.verdict), style.colour),
                   is_unsafe ? " on sizes, yet bytes go wrong" : "",
                   by_nodes ? "the commands of the nodes do not go together" : verdict_in_words(report.verdict))};
-  if (is_unsafe) lines = wrap(lines.front(), kWidth, 2);
+  if (is_unsafe) lines = wrap(lines.front(), kTextWidth, 2);
   std::vector<std::string> facts;
   if (!report.backend.empty()) facts.push_back(topology_words(report));
   const std::string capacity = capacity_words(report);
   if (!capacity.empty()) facts.push_back(capacity);
   for (const std::string& fact : facts) {
-    std::vector<std::string> body = wrap(fact, kWidth - 2, 2);
-    if (!style.verbose) limit(body, kFactLines, kWidth - 2);
+    std::vector<std::string> body = wrap(fact, kTextWidth - 2, 2);
+    if (!style.verbose) limit(body, kFactLines, kTextWidth - 2);
     for (const std::string& line : body) lines.push_back("  " + line);
   }
   return lines;
@@ -200,8 +199,8 @@ std::string one_screen(const CheckReport& report, const TextStyle& style) {
     std::vector<std::string> brief = wrap(
         fmt::format("{}: {}{}", name(finding.severity),
                     finding.phase == Phase::start ? "" : fmt::format("{}: ", name(finding.phase)), finding.message),
-        kWidth, 2);
-    limit(brief, kBriefLines, kWidth);
+        kTextWidth, 2);
+    limit(brief, kBriefLines, kTextWidth);
     if (brief.size() + (left > 1 ? 1 : 0) > room) break;
     for (std::string& line : brief) lines.push_back(std::move(line));
   }
@@ -332,16 +331,16 @@ std::string block(const CheckedServer& server, const TextStyle& style) {
     out += fmt::format(", {} {} ({})", engine_of(*report.generation).name, name_of_state(*report.generation),
                        server.version_reason);
   out += '\n';
-  if (server.undecided) return out + joined(wrap("NOT DECIDED: " + server.undecided->message, kWidth, 2));
+  if (server.undecided) return out + joined(wrap("NOT DECIDED: " + server.undecided->message, kTextWidth, 2));
   out += head(report, style).front() + '\n';
   for (const CheckFinding& finding : report.findings) {
     if (finding.severity == Severity::note) continue;
     std::vector<std::string> lines =
-        wrap(fmt::format("{}: {}: {}", name(finding.severity), name(finding.kind), finding.message), kWidth - 2, 2);
-    limit(lines, kBlockLines, kWidth - 2);
+        wrap(fmt::format("{}: {}: {}", name(finding.severity), name(finding.kind), finding.message), kTextWidth - 2, 2);
+    limit(lines, kBlockLines, kTextWidth - 2);
     std::vector<std::string> fix =
-        finding.fix.empty() ? std::vector<std::string>{} : wrap("fix: " + finding.fix, kWidth - 2, 5);
-    limit(fix, kBlockLines, kWidth - 2);
+        finding.fix.empty() ? std::vector<std::string>{} : wrap("fix: " + finding.fix, kTextWidth - 2, 5);
+    limit(fix, kBlockLines, kTextWidth - 2);
     lines.insert(lines.end(), fix.begin(), fix.end());
     for (const std::string& line : lines) out += "  " + line + '\n';
     if (!style.quiet) break;  // the others: --verbose, or the file alone

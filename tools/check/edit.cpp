@@ -14,7 +14,7 @@ namespace {
 using What = FixStep::What;
 constexpr std::size_t npos = std::string_view::npos;
 
-bool is_word_char(char c) {
+bool is_option_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '$';
 }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -39,9 +39,9 @@ bool is_comment(std::string_view text, std::size_t at) {
 std::vector<std::size_t> places_of_word(std::string_view text, std::string_view word) {
   std::vector<std::size_t> out;
   for (std::size_t at = text.find(word); at != npos; at = text.find(word, at + 1)) {
-    const bool begins = at == 0 || (!is_word_char(text[at - 1]) && text[at - 1] != '{');
+    const bool begins = at == 0 || (!is_option_char(text[at - 1]) && text[at - 1] != '{');
     const std::size_t end = at + word.size();
-    if (begins && (end == text.size() || !is_word_char(text[end])) && !is_comment(text, at)) out.push_back(at);
+    if (begins && (end == text.size() || !is_option_char(text[end])) && !is_comment(text, at)) out.push_back(at);
   }
   return out;
 }
@@ -79,14 +79,14 @@ std::optional<TextRange> values_behind(std::string_view text, std::size_t at, st
     const std::size_t begin = skip_between(text, range.end);
     if (!text.substr(begin).starts_with(value)) return std::nullopt;
     range.end = begin + value.size();
-    if (range.end < text.size() && is_word_char(text[range.end])) return std::nullopt;
+    if (range.end < text.size() && is_option_char(text[range.end])) return std::nullopt;
     range.begin = std::min(range.begin, begin);
   }
   if (range.begin == npos) range.begin = range.end;
   return range;
 }
 
-struct Place {
+struct WordPlace {
   TextRange whole;  // with the quotes around it
   TextRange values;
 };
@@ -107,8 +107,8 @@ std::vector<std::string> names_of(const std::string& flag, const Spellings& spel
   return names.empty() ? std::vector{flag} : names;
 }
 
-std::optional<Place> place_of_flag(const LaunchText& text, std::size_t server, const std::string& flag,
-                                   const Spellings& spellings) {
+std::optional<WordPlace> place_of_flag(const LaunchText& text, std::size_t server, const std::string& flag,
+                                       const Spellings& spellings) {
   const std::vector<std::string>& argv = text.servers[server].command.argv;
   const std::vector<WordRange> given = find_flag(argv, names_of(flag, spellings));
   if (given.size() != 1) return std::nullopt;
@@ -122,7 +122,7 @@ std::optional<Place> place_of_flag(const LaunchText& text, std::size_t server, c
   if (!at) return std::nullopt;
   const auto found = values_behind(text.text, *at + name.size(), values);
   if (!found) return std::nullopt;
-  Place place{{*at, found->end}, *found};
+  WordPlace place{{*at, found->end}, *found};
   take_quotes(text.text, place.whole);
   if (place.whole.end < text.text.size() && !values.empty() &&
       (text.text[place.whole.end] == '"' || text.text[place.whole.end] == '\'') &&
@@ -131,7 +131,7 @@ std::optional<Place> place_of_flag(const LaunchText& text, std::size_t server, c
   return place;
 }
 
-std::optional<Place> place_of_variable(const LaunchText& text, std::size_t server, const std::string& name) {
+std::optional<WordPlace> place_of_variable(const LaunchText& text, std::size_t server, const std::string& name) {
   const auto value = text.servers[server].command.env.get(name);
   if (!value) return std::nullopt;
   const auto at = only_place(text, server, name);
@@ -142,7 +142,7 @@ std::optional<Place> place_of_variable(const LaunchText& text, std::size_t serve
     ++begin;
   if (text.text.compare(begin, value->size(), *value) != 0) return std::nullopt;
   const TextRange values{begin, begin + value->size()};
-  return Place{{*at, values.end}, values};
+  return WordPlace{{*at, values.end}, values};
 }
 
 // Takes the words out, and what joined them to the rest.

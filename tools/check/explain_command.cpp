@@ -23,10 +23,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kTextWidth = 100;
 constexpr std::size_t kFooterWidth = 116;
 
-struct Options {
+struct ExplainArguments {
   std::string id, format = "text";
   bool all = false;
 };
@@ -73,7 +72,7 @@ Json as_json(const FindingInfo& info) {
           {"fix", info.fix},       {"example", info.example}, {"reports", info.links()}};
 }
 
-Result<int> run_explain(const Options& options, const CommandLine& line, Io& io) {
+Result<int> run_explain(const ExplainArguments& options, const CommandLine& line, Io& io) {
   if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
   const auto format = parse_choice("--format", options.format, {"text", "json", "markdown"});
   if (!format) return tl::unexpected(format.error());
@@ -106,7 +105,7 @@ Result<int> run_explain(const Options& options, const CommandLine& line, Io& io)
   return kNothingWrong;
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, ExplainArguments& options) {
   add_value(command, "id", options.id, "ID", "A finding's id, as check and replay print it");
   command.add_flag("--all", options.all, "Tell about every finding");
   add_value(command, "--format", options.format, "FORMAT", "text, json or markdown; default text");
@@ -122,8 +121,8 @@ std::string finding_ids() {
 }
 
 void add_explain(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "explain", "Tell what a finding means and how to fix it", add_options,
-                       run_explain);
+  add_command<ExplainArguments>(program, line, "explain", "Tell what a finding means and how to fix it", add_options,
+                                run_explain);
 }
 
 }  // namespace a2asim

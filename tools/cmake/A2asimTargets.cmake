@@ -81,7 +81,7 @@ set(a2asim_sim_private ${A2ASIM_FMT} ${A2ASIM_YAML_CPP} Threads::Threads)
 # what it uses: with -DA2ASIM_PCH=OFF everything compiles as well.
 option(A2ASIM_PCH "Precompile the headers that most files include" ON)
 function(a2asim_precompile target)
-  if(NOT A2ASIM_PCH)
+  if(NOT A2ASIM_PCH OR A2ASIM_UNITY)
     return()
   endif()
   foreach(header <algorithm> <array> <functional> <map> <memory> <optional> <span> <string> <vector> ${ARGN})
@@ -90,26 +90,19 @@ function(a2asim_precompile target)
   endforeach()
 endfunction()
 
-# a2asim_unite(target): the files of a folder compile as one, so that headers are parsed once a folder. From scratch that
-# is three times as fast; after a change it is slower. Files whose local names meet a neighbour's are compiled alone.
-option(A2ASIM_UNITY "Compile the files of a folder together, for who builds once" OFF)
+# a2asim_unite(target): the files of several folders compile as one, so that headers are parsed, and templates compiled,
+# once. From scratch that is several times as fast; after a change it is slower. tools/tidy finds names that would meet.
+option(A2ASIM_UNITY "Compile many files together, for who builds once" OFF)
+set(A2ASIM_UNITED  # one group each; what remains of a library is another
+  model/engines/sglang/ model/engines/vllm/ model/engines/trtllm/ model/launch/
+  "tools/(check|from_log|program|upgrade)/" "tools/(explore|plan|replay|report)/")
 set(A2ASIM_ALONE
-  model/engines/sglang/start/server_args.cpp model/engines/sglang/static_caps.cpp model/launch/container_file.cpp
-  model/launch/environment.cpp model/launch/python_file.cpp model/launch/python_servers.cpp model/launch/servers.cpp
-  model/launch/shell_arithmetic.cpp model/launch/shell_builtins.cpp model/launch/shell_expand.cpp
-  model/launch/shell_lexer.cpp model/launch/shell_loops.cpp model/launch/shell_parameter.cpp
-  model/launch/shell_pattern.cpp model/launch/shell_run.cpp model/launch/shell_simple.cpp
-  model/launch/shell_syntax.cpp model/launch/shell_test.cpp model/launch/yaml_reader.cpp
-  sim/conformance/cases_flashinfer.cpp sim/conformance/cases_laws.cpp sim/scenario/scenario_writer.cpp
-  tools/backends/plugin_rows.cpp tools/check/check_json.cpp tools/check/check_sarif.cpp tools/check/check_text.cpp
-  tools/check/explain_command.cpp tools/check/launches.cpp tools/check/releases.cpp tools/check/server_check.cpp
-  tools/conform/conform_formats.cpp
-  tools/explore/explore_read.cpp tools/explore/merge_command.cpp tools/learn/check_lesson.cpp tools/learn/collapse_lesson.cpp
-  tools/learn/geometry_lesson.cpp tools/learn/graphs_lesson.cpp tools/learn/knowledge_lesson.cpp
-  tools/learn/lessons.cpp tools/learn/own_rule_lesson.cpp tools/learn/release_lesson.cpp
-  tools/learn/scatter_lesson.cpp tools/learn/static_cap_lesson.cpp tools/plan/plan_text.cpp
-  tools/program/engine_line.cpp tools/program/engine_process.cpp tools/program/man_command.cpp tools/program/settings.cpp tools/program/shape_options.cpp
-  tools/report/replay_story.cpp)
+  model/launch/container_file.cpp model/launch/environment.cpp model/launch/python_file.cpp
+  model/launch/python_servers.cpp model/launch/servers.cpp model/launch/shell_arithmetic.cpp
+  model/launch/shell_builtins.cpp model/launch/shell_expand.cpp model/launch/shell_lexer.cpp
+  model/launch/shell_loops.cpp model/launch/shell_parameter.cpp model/launch/shell_pattern.cpp
+  model/launch/shell_run.cpp model/launch/shell_simple.cpp model/launch/shell_syntax.cpp model/launch/shell_test.cpp
+  model/launch/yaml_reader.cpp)
 function(a2asim_unite target)
   if(NOT A2ASIM_UNITY)
     return()
@@ -118,8 +111,13 @@ function(a2asim_unite target)
   get_target_property(sources ${target} SOURCES)
   foreach(source ${sources})
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)
-    cmake_path(GET name PARENT_PATH folder)
-    string(MAKE_C_IDENTIFIER ${folder} group)
+    set(group ${target})
+    foreach(folders ${A2ASIM_UNITED})
+      if(name MATCHES "^${folders}")
+        string(MAKE_C_IDENTIFIER ${folders} group)
+        break()
+      endif()
+    endforeach()
     if(NOT name IN_LIST A2ASIM_ALONE)
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
     endif()

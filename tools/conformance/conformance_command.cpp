@@ -18,7 +18,7 @@ namespace {
 using conformance::CaseOutcome;
 using conformance::CaseResult;
 
-struct Options {
+struct ConformanceArguments {
   std::string backend = "sim";
   std::string only;
   std::string format = "text";
@@ -46,14 +46,14 @@ std::string capabilities_in_words(Capabilities can) {
                      lacks.empty() ? "nothing" : lacks);
 }
 
-std::string as_text(const Backend& backend, const std::vector<CaseResult>& results) {
+std::string results_as_text(const Backend& backend, const std::vector<CaseResult>& results) {
   std::string out = fmt::format("conformance of {}\n{}", backend.name, capabilities_in_words(backend.capabilities));
   for (const CaseResult& one : results)
     out += fmt::format("{:<8} {}{}{}\n", name(one.outcome), one.name, one.why.empty() ? "" : ": ", one.why);
   return out + fmt::format("conformance: {}\n", conformance::summary(results));
 }
 
-nlohmann::ordered_json as_json(const Backend& backend, const std::vector<CaseResult>& results) {
+nlohmann::ordered_json results_as_json(const Backend& backend, const std::vector<CaseResult>& results) {
   nlohmann::ordered_json out;
   out["tool"] = tool_as_json();
   out["backend"] = backend.name;
@@ -73,7 +73,7 @@ nlohmann::ordered_json as_json(const Backend& backend, const std::vector<CaseRes
   return out;
 }
 
-Result<int> run_conformance(const Options& options, const CommandLine& line, Io& io) {
+Result<int> run_conformance(const ConformanceArguments& options, const CommandLine& line, Io& io) {
   if (auto ok = refuse_launch(line); !ok) return tl::unexpected(ok.error());
   const auto format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
@@ -105,13 +105,14 @@ Result<int> run_conformance(const Options& options, const CommandLine& line, Io&
       return unusable(fmt::format("{}; in the case '{}', after {} of {} cases", ended->message, one.name,
                                   results.size() - 1, chosen.size()));
   }
-  if (backend->reports) io.out << (*format == 1 ? print(as_json(*backend, results)) : as_text(*backend, results));
+  if (backend->reports)
+    io.out << (*format == 1 ? print(results_as_json(*backend, results)) : results_as_text(*backend, results));
   const bool failed =
       std::ranges::any_of(results, [](const CaseResult& one) { return one.outcome == CaseOutcome::failed; });
   return failed ? kErrorFound : kNothingWrong;
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, ConformanceArguments& options) {
   add_value(command, "--backend", options.backend, "BACKEND", "sim, cuda, or the path of a plug-in; default sim");
   add_value(command, "--only", options.only, "TEXT", "Only the cases with this in their names");
   command.add_flag("--small", options.small, "Leave out the cases that move many megabytes");
@@ -126,8 +127,8 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_conformance(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "conformance", "Does a backend of the all-to-all do what it must?", add_options,
-                       run_conformance);
+  add_command<ConformanceArguments>(program, line, "conformance", "Does a backend of the all-to-all do what it must?",
+                                    add_options, run_conformance);
 }
 
 }  // namespace a2asim

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kMostSeconds = 1'000'000;
 
-struct Options {
+struct ExploreArguments {
   VersionChoice version;
   std::optional<std::string> rule_cmd, source, budget, shard, threads, out, report;
   std::string format = "text";
@@ -86,17 +86,17 @@ Result<Budget> parse_budget(const std::optional<std::string>& text) {
 }
 
 // Stops at the end of the time or when the rule fails, and shows on a terminal how far it is.
-class Watch {
+class SearchWatch {
  public:
-  Watch(std::optional<std::chrono::milliseconds> time, const EngineProcess* rule, const Caller& caller, Io& io)
+  SearchWatch(std::optional<std::chrono::milliseconds> time, const EngineProcess* rule, const Caller& caller, Io& io)
       : rule_(rule), caller_(caller), io_(io) {
     if (time) deadline_ = Clock::now() + *time;
   }
-  ~Watch() {
+  ~SearchWatch() {
     if (shown_) io_.err << "\r\x1b[K" << std::flush;
   }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
+  SearchWatch(const SearchWatch&) = delete;
+  SearchWatch& operator=(const SearchWatch&) = delete;
 
   bool goes_on() const {
     return !(deadline_ && Clock::now() >= *deadline_) && !(rule_ != nullptr && rule_->failed()) && !is_stopped();
@@ -122,7 +122,7 @@ class Watch {
   bool shown_ = false;
 };
 
-Result<int> run_explore(const Options& options, const CommandLine& line, Io& io) {
+Result<int> run_explore(const ExploreArguments& options, const CommandLine& line, Io& io) {
   if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json", "sarif"});
   if (!format) return tl::unexpected(format.error());
@@ -151,7 +151,7 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
   report.budget_cases = budget->cases;
   report.shard = *shard;
   {
-    Watch watch(budget->time, rule->get(), line.caller, io);
+    SearchWatch watch(budget->time, rule->get(), line.caller, io);
     for (const Version* generation : *chosen) {
       ExploreOptions how;
       if (*rule) how.rule = (*rule)->rule();
@@ -173,7 +173,7 @@ Result<int> run_explore(const Options& options, const CommandLine& line, Io& io)
   return deliver(report, {options.format, options.out, options.report, html, inputs}, io);
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, ExploreArguments& options) {
   add_version_options(command, options.version,
                       "A version, a range A..B, or all; default newest, of a checkout the nearest");
   add_engine_option(command, options.version);
@@ -193,8 +193,8 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_explore(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "explore", "Search all small configurations and batches for trouble", add_options,
-                       run_explore);
+  add_command<ExploreArguments>(program, line, "explore", "Search all small configurations and batches for trouble",
+                                add_options, run_explore);
 }
 
 }  // namespace a2asim

@@ -14,7 +14,7 @@
 namespace a2asim {
 namespace {
 
-using Json = nlohmann::json;
+using ReadJson = nlohmann::json;
 
 constexpr JsonLimits kLimits{.bytes = std::size_t{64} << 20, .depth = 16, .keys = 1'000'000};
 constexpr std::size_t kMostText = 4096;  // of a message
@@ -28,43 +28,43 @@ void require(bool fits, const char* what) {
   if (!fits) throw Unfit(what);
 }
 
-std::int64_t count_of(const Json& in, std::int64_t most = kMostCases) {
+std::int64_t count_of(const ReadJson& in, std::int64_t most = kMostCases) {
   require(in.is_number_integer() && in >= 0 && in <= most, "a count out of range");
   return in.get<std::int64_t>();
 }
 
-std::string text_of(const Json& in, std::size_t most = kMostText) {
+std::string text_of(const ReadJson& in, std::size_t most = kMostText) {
   const std::string& text = in.get_ref<const std::string&>();
   require(text.size() <= most, "a text that is too long");
   return text;
 }
 
 template <class Names>
-std::size_t index_in(const Names& names, std::size_t count, const Json& in) {
+std::size_t index_in(const Names& names, std::size_t count, const ReadJson& in) {
   for (std::size_t i = 0; i < count; ++i)
     if (names(i) == in.get_ref<const std::string&>()) return i;
   throw Unfit("an unknown name");
 }
 
-std::size_t outcome_index(const Json& word) {
+std::size_t outcome_index(const ReadJson& word) {
   return index_in([](std::size_t i) { return name(static_cast<ExploreOutcome>(i)); }, kExploreOutcomes, word);
 }
-std::size_t phase_index(const Json& word) {
+std::size_t phase_index(const ReadJson& word) {
   return index_in([](std::size_t i) { return name(kExplorePhases[i]); }, kExplorePhases.size(), word);
 }
-std::size_t class_index(const Json& word) { return index_in(class_name, kExploreClasses, word); }
+std::size_t class_index(const ReadJson& word) { return index_in(class_name, kExploreClasses, word); }
 
-const Version& version_of(const Engine& engine, const Json& name) {
+const Version& version_of(const Engine& engine, const ReadJson& name) {
   for (const Version* version : engine.versions())
     if (version->name == name.get_ref<const std::string&>()) return *version;
   throw Unfit("an unknown version");
 }
 
-ExploreClass read_class(const Json& in, std::int64_t space) {
+ExploreClass read_class(const ReadJson& in, std::int64_t space) {
   ExploreClass out;
   out.configurations = count_of(in.at("configurations"), space);
   out.refused_configurations = count_of(in.at("rejected_configurations"), out.configurations);
-  if (const Json& refusal = in.at("first_rejection"); !refusal.is_null()) {
+  if (const ReadJson& refusal = in.at("first_rejection"); !refusal.is_null()) {
     out.refusal_at = count_of(refusal.at("configuration"), space - 1);
     out.refusal = text_of(refusal.at("message"));
   }
@@ -74,15 +74,15 @@ ExploreClass read_class(const Json& in, std::int64_t space) {
   return out;
 }
 
-GenerationExploration read_generation(const Json& in, const Engine& engine) {
+GenerationExploration read_generation(const ReadJson& in, const Engine& engine) {
   GenerationExploration out;
   out.generation = version_of(engine, in.at("generation")).name;
   out.space = count_of(in.at("space_configurations"));
   out.configurations = count_of(in.at("configurations"), out.space);
   out.cases = count_of(in.at("cases"));
-  if (const Json& stopped = in.at("stopped_before_configuration"); !stopped.is_null())
+  if (const ReadJson& stopped = in.at("stopped_before_configuration"); !stopped.is_null())
     out.stopped_at = count_of(stopped, out.space);
-  const Json& matrix = in.at("matrix");
+  const ReadJson& matrix = in.at("matrix");
   require(matrix.is_array() && matrix.size() == kExploreClasses, "a matrix of another size");
   for (std::size_t i = 0; i < kExploreClasses; ++i) {
     require(class_index(matrix[i].at("class")) == i, "a class out of its place");
@@ -96,21 +96,21 @@ GenerationExploration read_generation(const Json& in, const Engine& engine) {
 }
 
 template <class T>
-std::vector<T> list_of(const Json& in, std::size_t length) {
+std::vector<T> list_of(const ReadJson& in, std::size_t length) {
   require(in.is_array() && in.size() == length, "lists of different lengths");
   return in.get<std::vector<T>>();
 }
 
-CheckWitness read_witness(const Json& in) {
+CheckWitness read_witness(const ReadJson& in) {
   CheckWitness out;
-  const Json& tokens = in.at("tokens_per_dp_rank");
+  const ReadJson& tokens = in.at("tokens_per_dp_rank");
   require(tokens.is_array() && !tokens.empty() && tokens.size() <= 8, "a batch of another size");
-  for (const Json& one : tokens) out.tokens_per_dp_rank.push_back(count_of(one, kMaxScenarioTokens));
+  for (const ReadJson& one : tokens) out.tokens_per_dp_rank.push_back(count_of(one, kMaxScenarioTokens));
   out.modes = list_of<std::string>(in.at("modes"), tokens.size());
   out.paths = list_of<std::string>(in.at("paths"), tokens.size());
-  const Json& sizes = in.at("runtime_max_tokens_per_rank");
+  const ReadJson& sizes = in.at("runtime_max_tokens_per_rank");
   require(sizes.is_array() && sizes.size() == tokens.size(), "lists of different lengths");
-  for (const Json& r : sizes)
+  for (const ReadJson& r : sizes)
     out.runtime_max_tokens_per_rank.push_back(r.is_null() ? std::nullopt : std::optional(r.get<std::int64_t>()));
   return out;
 }
@@ -131,7 +131,7 @@ void check_scenario(const ExploreWitness& witness, const Version& version, const
           "a scenario of another batch");
 }
 
-void read_finding(const Json& in, const Engine& engine, ExploreReport& report) {
+void read_finding(const ReadJson& in, const Engine& engine, ExploreReport& report) {
   const Version& version = version_of(engine, in.at("generation"));
   const auto owner = std::ranges::find(report.generations, version.name, &GenerationExploration::generation);
   require(owner != report.generations.end(), "a finding of another version");
@@ -151,12 +151,12 @@ void read_finding(const Json& in, const Engine& engine, ExploreReport& report) {
   finding.phase = kExplorePhases[phase];
   finding.message = text_of(in.at("message"));
   finding.consequence = text_of(in.at("consequence"));
-  const Json& why = in.at("why");
+  const ReadJson& why = in.at("why");
   require(why.is_array() && why.size() <= 64, "a chain that is too long");
-  for (const Json& link : why) finding.chain.push_back(text_of(link));
-  const Json& any_of = in.at("any_of");
+  for (const ReadJson& link : why) finding.chain.push_back(text_of(link));
+  const ReadJson& any_of = in.at("any_of");
   require(any_of.is_array() && any_of.size() <= 64, "a list of conditions that is too long");
-  for (const Json& one : any_of)
+  for (const ReadJson& one : any_of)
     finding.any_of.push_back({text_of(one.at("condition")), text_of(one.at("needed")), text_of(one.at("yours"))});
   finding.fix = text_of(in.at("fix"));
   finding.witness = read_witness(in.at("witness"));
@@ -165,25 +165,25 @@ void read_finding(const Json& in, const Engine& engine, ExploreReport& report) {
   owner->classes[own_class].cells[phase].witness[outcome] = std::move(witness);
 }
 
-ExploreReport read_report(const Json& in) {
+ExploreReport read_report(const ReadJson& in) {
   ExploreReport report;
   require(in.at("command") == "explore", "another command's output");
   const Result<const Engine*> engine = find_engine(text_of(in.at("engine")));
   require(engine.has_value(), "an unknown engine");
   report.engine = (*engine)->name;
-  if (const Json& rule = in.at("rule"); !rule.is_null()) report.rule = text_of(rule);
-  if (const Json& answered = in.at("answered"); !answered.is_null()) report.answered = text_of(answered);
-  if (const Json& budget = in.at("budget_cases"); !budget.is_null()) report.budget_cases = count_of(budget);
-  if (const Json& shard = in.at("shard"); !shard.is_null()) {
+  if (const ReadJson& rule = in.at("rule"); !rule.is_null()) report.rule = text_of(rule);
+  if (const ReadJson& answered = in.at("answered"); !answered.is_null()) report.answered = text_of(answered);
+  if (const ReadJson& budget = in.at("budget_cases"); !budget.is_null()) report.budget_cases = count_of(budget);
+  if (const ReadJson& shard = in.at("shard"); !shard.is_null()) {
     report.shard = Shard{0, count_of(shard.at("of"), kMostShards)};
     report.shard->index = count_of(shard.at("index"), report.shard->of - 1);
   }
-  for (const Json& generation : in.at("generations")) {
+  for (const ReadJson& generation : in.at("generations")) {
     report.generations.push_back(read_generation(generation, **engine));
     const std::string& name = report.generations.back().generation;
     require(std::ranges::count(report.generations, name, &GenerationExploration::generation) == 1, "a version twice");
   }
-  for (const Json& finding : in.at("findings")) read_finding(finding, **engine, report);
+  for (const ReadJson& finding : in.at("findings")) read_finding(finding, **engine, report);
   return report;
 }
 
@@ -194,13 +194,13 @@ Result<ExploreReport> read_explore_json(const std::string& text, const std::stri
     return fail(ErrorKind::bad_input,
                 fmt::format("'{}' was not written by `a2asim explore --format json` of this version: {}", file, why));
   };
-  const Result<Json> document = read_json(text, kLimits);
+  const Result<ReadJson> document = read_json(text, kLimits);
   if (!document) return refused(document.error().message);
   try {
     return read_report(*document);
   } catch (const Unfit& unfit) {
     return refused(unfit.what());
-  } catch (const Json::exception&) {
+  } catch (const ReadJson::exception&) {
     return refused("a key is missing, or its value is of another kind");
   }
 }

@@ -12,7 +12,7 @@
 namespace a2asim {
 namespace {
 
-constexpr std::size_t kWidth = 100;
+constexpr std::size_t kTextWidth = 100;
 
 std::string_view mark(std::optional<ExploreOutcome> outcome) {
   static constexpr std::array<std::string_view, kExploreOutcomes> kMarks = {"-", ".", "w", "R", "^", "O", "X"};
@@ -24,7 +24,7 @@ std::string cell_text(const ExploreClass& one, const ExploreCell& cell) {
   return one.refused_configurations == one.configurations ? "rejected" : "-";
 }
 
-bool never_starts(const ExploreClass& one) {
+bool is_never_started(const ExploreClass& one) {
   return one.refused_configurations == one.configurations &&
          std::ranges::all_of(one.cells, [](const ExploreCell& cell) { return cell.total() == 0; });
 }
@@ -36,7 +36,7 @@ std::string matrix(const GenerationExploration& generation) {
   for (const std::size_t i : classes_in_order()) {
     const ExploreClass& one = generation.classes[i];
     if (one.configurations == 0) continue;
-    if (never_starts(one)) {
+    if (is_never_started(one)) {
       auto known = std::ranges::find_if(never, [&](const auto& entry) { return entry.second.second == one.refusal; });
       if (known == never.end()) known = never.insert({one.refusal_at, {"", one.refusal}}).first;
       known->second.first += (known->second.first.empty() ? "" : ", ") + class_name(i);
@@ -49,9 +49,9 @@ std::string matrix(const GenerationExploration& generation) {
   if (rows.size() > 1)
     for (const std::string& line : table(rows, {1, 2})) out += "  " + line + '\n';
   for (const auto& [at, entry] : never) {
-    for (const std::string& line : wrap(fmt::format("rejected at the start: {}", entry.first), kWidth - 2, 4))
+    for (const std::string& line : wrap(fmt::format("rejected at the start: {}", entry.first), kTextWidth - 2, 4))
       out += "  " + line + '\n';
-    out += "    " + cut(one_line(entry.second), kWidth - 4) + '\n';
+    out += "    " + cut(one_line(entry.second), kTextWidth - 4) + '\n';
   }
   return out;
 }
@@ -92,7 +92,7 @@ std::string verdict_lines(const GenerationExploration& generation) {
        {fmt::format("smallest: {} ranks, {}{}", first->ranks, spaced(name(first->finding.phase)), batch),
         first->finding.fix.empty() ? std::string() : "fix: " + first->finding.fix})
     if (!words.empty())
-      for (const std::string& line : wrap(words, kWidth - 2, 2)) out += "  " + line + '\n';
+      for (const std::string& line : wrap(words, kTextWidth - 2, 2)) out += "  " + line + '\n';
   return out;
 }
 
@@ -107,7 +107,7 @@ std::string head(const ExploreReport& report, const GenerationExploration& gener
                      grouped(rejected),
                      report.shard ? fmt::format(" (shard {}/{})", report.shard->index, report.shard->of) : "");
   if (report.answered)
-    for (const std::string& line : wrap(one_line(*report.answered), kWidth - 2, 2)) out += "  " + line + '\n';
+    for (const std::string& line : wrap(one_line(*report.answered), kTextWidth - 2, 2)) out += "  " + line + '\n';
   if (generation.stopped_at)
     out += fmt::format("  stopped by the budget before configuration {}: the rest is not explored\n",
                        *generation.stopped_at);
@@ -145,7 +145,7 @@ std::string witness_lines(const ExploreReport& report, const GenerationExplorati
                     witness.finding.witness ? batch_text(witness.finding) : ""});
   }
   std::string out = rows.empty() ? "" : "  smallest batch of each cell:\n";
-  for (const std::string& line : table(rows, {})) out += "    " + cut(line, kWidth) + '\n';
+  for (const std::string& line : table(rows, {})) out += "    " + cut(line, kTextWidth) + '\n';
   return out;
 }
 
@@ -178,7 +178,7 @@ std::string side_by_side(const ExploreReport& report) {
                         : fmt::format("SAFE: no error in any of {} versions\n", report.generations.size());
   for (const std::string& line : table(rows, {})) out += "  " + line + '\n';
   if (in_words) return out;
-  for (const std::string& line : wrap("columns: " + columns, kWidth - 2, 2)) out += "  " + line + '\n';
+  for (const std::string& line : wrap("columns: " + columns, kTextWidth - 2, 2)) out += "  " + line + '\n';
   return out + "  X disagrees, O overflow, ^ over_cap, R rejected, w wasteful, . safe, - does not occur or start\n";
 }
 

@@ -15,7 +15,7 @@
 namespace a2asim {
 namespace {
 
-struct Options {
+struct MergeArguments {
   std::vector<std::string> files;
   std::optional<std::string> out, report;
   std::string format = "text";
@@ -78,7 +78,7 @@ Result<void> check_complete(const std::vector<Part>& parts) {
                               one ? "shard" : "shards", fmt::join(missing, ", "), more, one ? "is" : "are", of));
 }
 
-Result<int> run_merge(const Options& options, const CommandLine&, Io& io) {
+Result<int> run_merge(const MergeArguments& options, const CommandLine&, Io& io) {
   if (options.files.empty())
     return unusable("no shards: name the JSON outputs of `a2asim explore --shard I/N --format json`");
   std::vector<Part> parts;
@@ -97,7 +97,7 @@ Result<int> run_merge(const Options& options, const CommandLine&, Io& io) {
   return deliver(whole, {options.format, options.out, options.report, html, options.files}, io);
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, MergeArguments& options) {
   add_value(command, "files", options.files, "SHARD.json",
             "Outputs of `explore --shard I/N --format json`, all N of them");
   add_value(command, "--out", options.out, "DIR",
@@ -111,7 +111,7 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_merge(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "merge", "Add up the shards of an exploration", add_options, run_merge);
+  add_command<MergeArguments>(program, line, "merge", "Add up the shards of an exploration", add_options, run_merge);
 }
 
 }  // namespace a2asim

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kMostWindow_s = 3600;
 
-struct Options {
+struct FromLogArguments {
   ShapeOptions shape;
   VersionChoice version;
   std::optional<std::string> file, launch, window, replica, lines, out;
@@ -27,7 +27,7 @@ struct Options {
   std::string missing = "idle";
 };
 
-Result<std::optional<LaunchCommand>> read_launch(const Options& options, const CommandLine& line) {
+Result<std::optional<LaunchCommand>> read_launch(const FromLogArguments& options, const CommandLine& line) {
   if (line.after_dashes && options.launch) return unusable("two launch commands: one after `--`, one in --launch");
   if (line.after_dashes) {
     Result<LaunchCommand> launch = parse_launch_words(*line.after_dashes);
@@ -61,7 +61,7 @@ Result<LineRange> read_lines(const std::optional<std::string>& text) {
   return LineRange{static_cast<std::size_t>(*first), static_cast<std::size_t>(*last)};
 }
 
-Result<FromLogOptions> read_options(const Options& options, const CommandLine& line) {
+Result<FromLogOptions> read_options(const FromLogArguments& options, const CommandLine& line) {
   FromLogOptions out;
   out.source = *options.file == "-" ? "standard input" : std::filesystem::path(*options.file).filename().string();
   out.version = options.version;
@@ -122,7 +122,7 @@ void report(const FromLog& made, Io& io) {
   for (const std::string& note : made.notes) say("note: " + note);
 }
 
-Result<int> run_from_log(const Options& options, const CommandLine& line, Io& io) {
+Result<int> run_from_log(const FromLogArguments& options, const CommandLine& line, Io& io) {
   if (!options.file) return unusable("no log: name a file, or - for standard input");
   const Result<FromLogOptions> with = read_options(options, line);
   if (!with) return tl::unexpected(with.error());
@@ -139,7 +139,7 @@ Result<int> run_from_log(const Options& options, const CommandLine& line, Io& io
   return kNothingWrong;
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, FromLogArguments& options) {
   add_value(command, "file", options.file, "FILE", "The log; - is standard input");
   add_version_options(command, options.version, "The server's version (`a2asim versions`); default newest");
   add_value(command, "--launch", options.launch, "FILE", "The launch command, in place of the log's server_args");
@@ -160,8 +160,8 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_from_log(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "from-log", "From a server's log to a scenario for replay", add_options,
-                       run_from_log);
+  add_command<FromLogArguments>(program, line, "from-log", "From a server's log to a scenario for replay", add_options,
+                                run_from_log);
 }
 
 }  // namespace a2asim

@@ -9,7 +9,7 @@ namespace a2asim {
 namespace {
 
 constexpr std::string_view kBatch = " batch";
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 20;  // kMaxScenarioTokens
+constexpr std::int64_t kMostLogTokens = std::int64_t{1} << 20;  // kMaxScenarioTokens
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word_char(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -34,7 +34,7 @@ bool is_stamp(std::string_view text) {
   return true;
 }
 
-std::optional<std::int64_t> milliseconds(std::string_view stamp) {
+std::optional<std::int64_t> milliseconds_of(std::string_view stamp) {
   const auto part = [&](std::size_t at, std::size_t digits) { return *number_at(stamp.substr(at, digits)); };
   const std::chrono::year_month_day day{std::chrono::year(static_cast<int>(part(0, 4))),
                                         std::chrono::month(static_cast<unsigned>(part(5, 2))),
@@ -58,7 +58,7 @@ std::optional<std::int64_t> milliseconds(std::string_view stamp) {
 std::string_view read_time(std::string_view prefix, BatchLine& line) {
   for (std::size_t at = prefix.size(); at-- > 0;) {
     if (!is_digit(prefix[at]) || !is_stamp(prefix.substr(at))) continue;
-    line.time_ms = milliseconds(prefix.substr(at));
+    line.time_ms = milliseconds_of(prefix.substr(at));
     return prefix.substr(at + kStampShape.size());
   }
   return prefix;
@@ -109,11 +109,11 @@ LogEntry read_batch(std::string_view prefix, std::string_view body, BatchLine li
   const auto count = field(body, prefill ? "#new-token:" : "#running-req:");
   if (!count) return unusable(prefill ? "a prefill batch without #new-token" : "a decode batch without #running-req");
   const std::optional<std::int64_t> value = number_at(*count);
-  if (!value || *value > kMostTokens) return unusable("a count that is no number, or above 1048576");
+  if (!value || *value > kMostLogTokens) return unusable("a count that is no number, or above 1048576");
   line.count = *value;
   if (prefill) {
     const std::int64_t running = number_at(field(body, "#running-req:").value_or("0")).value_or(0);
-    if (running > kMostTokens - line.count) return unusable("a count that is no number, or above 1048576");
+    if (running > kMostLogTokens - line.count) return unusable("a count that is no number, or above 1048576");
     line.running_req = running;
   }
   const std::string_view accepted = field(body, "accept len:").value_or(field(body, "accept length:").value_or(""));

@@ -11,9 +11,6 @@
 namespace a2asim {
 namespace {
 
-constexpr std::string_view kBroken = "pr29461";
-constexpr std::string_view kFix = "pr30450";
-
 CheckReport report_of(const Lab& lab, std::string_view sglang) {
   Parallel parallel = collapsed(lab_parallel());
   parallel.disable_cuda_graph.reset();
@@ -45,7 +42,7 @@ std::vector<std::string> part(const std::vector<std::string>& lines, std::string
 LessonStep the_verdict(const Lab& lab) {
   LessonStep step;
   step.title = "The verdict comes first";
-  const CheckReport report = report_of(lab, kBroken);
+  const CheckReport report = report_of(lab, kBucketOfEach);
   const std::vector<std::string> lines = printed(report);
   step.show({lines.begin(), lines.begin() + std::min<std::ptrdiff_t>(std::ssize(lines), 4)});
   step.say("The verdict is `{}`. It is about sizes; below it stand the layout, the cap and where the cap comes from.",
@@ -58,7 +55,7 @@ LessonStep the_verdict(const Lab& lab) {
 LessonStep the_batch(const Lab& lab) {
   LessonStep step;
   step.title = "The smallest batch that shows it";
-  const CheckReport report = report_of(lab, kBroken);
+  const CheckReport report = report_of(lab, kBucketOfEach);
   const CheckFinding& first = first_of(report);
   step.show(part(printed(report), "batch"));
   if (first.witness) {
@@ -76,7 +73,7 @@ LessonStep the_batch(const Lab& lab) {
 LessonStep the_fix(const Lab& lab) {
   LessonStep step;
   step.title = "The fix";
-  const CheckReport report = report_of(lab, kBroken);
+  const CheckReport report = report_of(lab, kBucketOfEach);
   const CheckFinding& first = first_of(report);
   step.show(part(printed(report), "fix"));
   step.say(
@@ -89,7 +86,7 @@ LessonStep the_fix(const Lab& lab) {
 LessonStep in_memory(const Lab& lab) {
   LessonStep step;
   step.title = "What it means in memory";
-  const CheckReport report = report_of(lab, kBroken);
+  const CheckReport report = report_of(lab, kBucketOfEach);
   const CheckFinding& first = first_of(report);
   if (!first.witness) {
     step.say("There is no batch to draw: {}.", first.message);
@@ -99,7 +96,8 @@ LessonStep in_memory(const Lab& lab) {
   Parallel parallel = collapsed(lab_parallel());
   parallel.disable_cuda_graph.reset();
   parallel.cuda_graph_bs = {1, 2, 4, 8, 16};
-  const Experiment done = run(lab, lab_scenario(parallel, {decode_step(first.witness->tokens_per_dp_rank)}), kBroken);
+  const Experiment done =
+      run(lab, lab_scenario(parallel, {decode_step(first.witness->tokens_per_dp_rank)}), kBucketOfEach);
   step.say("`--report page.html` draws it; here is the buffer in which most is wrong:");
   if (done.ran()) step.show(picture_of(*std::ranges::max_element(done.buffers[0], {}, &ReceiveBuffer::wrong)));
   step.say("Replayed with real bytes: verdict `{}`, {} tokens wrong.", name(done.report.verdict),
@@ -111,24 +109,24 @@ LessonStep in_memory(const Lab& lab) {
 LessonStep good_news(const Lab& lab) {
   LessonStep step;
   step.title = "When it agrees";
-  const CheckReport report = report_of(lab, kFix);
+  const CheckReport report = report_of(lab, kOneBucket);
   const auto notes = std::ranges::count(report.findings, Severity::note, &CheckFinding::severity);
   const std::vector<std::string> lines = printed(report);
   step.show({lines.begin(), lines.begin() + std::min<std::ptrdiff_t>(std::ssize(lines), 3)});
   step.say(
       "With {} the verdict is `{}`, and the exit code is {}. {} notes say what the command leaves open, such as "
       "limits that follow from the memory of the GPU.",
-      kFix, name(report.verdict), report.has_error() ? 1 : 0, notes);
+      kOneBucket, name(report.verdict), report.has_error() ? 1 : 0, notes);
   step.facts = {{"verdict", name(report.verdict)}, {"notes", notes}};
   return step;
 }
 
-Question which_size(const Lab& lab) {
-  const CheckReport report = report_of(lab, kBroken);
+Question which_verdict(const Lab& lab) {
+  const CheckReport report = report_of(lab, kBucketOfEach);
   const CheckFinding& first = first_of(report);
   std::int64_t size = 0;
   if (first.witness) size = first.witness->runtime_max_tokens_per_rank.front().value_or(0);
-  return {fmt::format("check {} prints this. Which R does rank 0 take in the batch that it shows? {}", kBroken,
+  return {fmt::format("check {} prints this. Which R does rank 0 take in the batch that it shows? {}", kBucketOfEach,
                       first.message),
           NumbersAnswer{{size}}, "the first entry of the sizes is rank 0's"};
 }
@@ -139,7 +137,7 @@ Lesson lesson_check() {
   return {"Reading what check prints",
           "verdict, batch, fix, memory: what each line of the output is for",
           {the_verdict, the_batch, the_fix, in_memory, good_news},
-          which_size};
+          which_verdict};
 }
 
 }  // namespace a2asim

@@ -9,26 +9,24 @@
 namespace a2asim {
 namespace {
 
-constexpr std::string_view kBefore = "pr25907";  // the newest version with the collapse that rounds no counts
-constexpr std::string_view kRounds = "pr26643";  // the first that pads counts to an even number
-constexpr std::string_view kCap = "pr27945";
-constexpr std::string_view kFix = "pr30450";
+constexpr std::string_view kCollapse = "pr25907";  // the newest version with the collapse that rounds no counts
+constexpr std::string_view kRounds = "pr26643";    // the first that pads counts to an even number
 
-Scenario scenario_of(const std::vector<std::int64_t>& tokens) {
+Scenario collapsed_scenario(const std::vector<std::int64_t>& tokens) {
   return lab_scenario(collapsed(lab_parallel()), {decode_step(tokens)});
 }
 
-Experiment run_it(const Lab& lab) { return run(lab, scenario_of(lab.tokens), kBefore); }
+Experiment run_collapsed(const Lab& lab) { return run(lab, collapsed_scenario(lab.tokens), kCollapse); }
 
 LessonStep the_flags(const Lab& lab) {
   LessonStep step;
   step.title = "Two flags, and the list is gone";
-  const auto plain = deployment_of(lab, lab_scenario(lab_parallel(), {}), kBefore);
-  const auto deployment = deployment_of(lab, scenario_of(lab.tokens), kBefore);
+  const auto plain = deployment_of(lab, lab_scenario(lab_parallel(), {}), kCollapse);
+  const auto deployment = deployment_of(lab, collapsed_scenario(lab.tokens), kCollapse);
   step.say(
       "Whether the all-gather's list is kept is decided by a predicate, require_mlp_tp_gather. In SGLang {} it is "
       "{} for the launch of lesson 2: {}.",
-      kBefore, sglang_part(*plain).require_mlp_tp_gather,
+      kCollapse, sglang_part(*plain).require_mlp_tp_gather,
       explain(sglang_part(*plain).generation().gather, gather_inputs(sglang_part(*plain))));
   step.say("Add --moe-dense-tp-size {} and --enable-dp-lm-head, and it is {}: {}.",
            sglang_part(*deployment).args.moe_dense_tp_size.value_or(0), sglang_part(*deployment).require_mlp_tp_gather,
@@ -51,7 +49,7 @@ LessonStep the_flags(const Lab& lab) {
 LessonStep the_sizes(const Lab& lab) {
   LessonStep step;
   step.title = "Every rank for itself";
-  const Experiment done = run_it(lab);
+  const Experiment done = run_collapsed(lab);
   step.show(rank_table(done.step(), kLabRanks));
   step.say("The verdict is `{}`: {}. {}", name(done.report.verdict), sizes_in_words(done),
            done.agrees() ? "With these counts it goes well by accident; `--tokens 3,1,0,5` shows when it does not."
@@ -65,10 +63,10 @@ const ReceiveBuffer& worst(const Experiment& done) {
   return *std::ranges::max_element(done.buffers[0], {}, &ReceiveBuffer::wrong);
 }
 
-LessonStep the_buffer(const Lab& lab) {
+LessonStep the_split_buffer(const Lab& lab) {
   LessonStep step;
   step.title = "Written by one R, read by another";
-  const Experiment done = run_it(lab);
+  const Experiment done = run_collapsed(lab);
   if (!done.ran()) return step;
   const ReceiveBuffer& buffer = worst(done);
   std::size_t all = 0;
@@ -86,7 +84,7 @@ LessonStep the_buffer(const Lab& lab) {
 LessonStep the_chain(const Lab& lab) {
   LessonStep step;
   step.title = "One token's way into the wrong row";
-  const Experiment done = run_it(lab);
+  const Experiment done = run_collapsed(lab);
   const auto found = std::ranges::find_if(done.step().findings, [](const Finding& one) { return one.row.has_value(); });
   if (found == done.step().findings.end()) {
     step.say("In this run every row that is read holds what it should.");
@@ -111,7 +109,7 @@ LessonStep the_chain(const Lab& lab) {
 LessonStep the_output(const Lab& lab) {
   LessonStep step;
   step.title = "What the model answers";
-  const Experiment done = run_it(lab);
+  const Experiment done = run_collapsed(lab);
   const auto count = [&](FindingKind kind) { return done.report.counts[static_cast<std::size_t>(kind)]; };
   const std::int64_t nan = count(FindingKind::nan_output), wrong = count(FindingKind::wrong_output);
   const auto raised =
@@ -146,14 +144,14 @@ LessonStep the_versions(const Lab& lab) {
   std::vector<std::vector<std::string>> rows = {{"release", "rules", "R of each rank", "verdict", "wrong tokens"}};
   std::string stop, branches, rounded;
   for (const Generation& generation : generations()) {
-    const Experiment done = run(lab, scenario_of(lab.tokens), generation.name);
+    const Experiment done = run(lab, collapsed_scenario(lab.tokens), generation.name);
     rows.push_back({generation.releases.empty() ? "-" : releases_in_words(generation), std::string(generation.name),
                     listed(done.sizes()), std::string(name(done.report.verdict)),
                     done.ran() ? std::to_string(done.report.bad_tokens) : "stops"});
     step.facts["verdicts"][std::string(generation.name)] = name(done.report.verdict);
     if (!done.ran() && stop.empty()) stop = why_it_stops(done);
     if (generation.name == kRounds && !done.agrees()) rounded = generation.name;
-    if (generation.name == kCap || generation.name == kFix)
+    if (generation.name == kStaticCap || generation.name == kOneBucket)
       branches += fmt::format("{}{} takes {}", branches.empty() ? "" : "; ", generation.name,
                               text(done.step().ranks[0].decision.sizing.branch));
   }
@@ -175,14 +173,14 @@ LessonStep ways_out(const Lab& lab) {
   Parallel other_head = collapsed(lab_parallel()), no_dense = other_head;
   other_head.enable_dp_lm_head = false;
   no_dense.moe_dense_tp_size.reset();
-  const Experiment head = run(lab, lab_scenario(other_head, {decode_step(lab.tokens)}), kBefore);
-  const Experiment dense = run(lab, lab_scenario(no_dense, {decode_step(lab.tokens)}), kBefore);
-  const Experiment fixed = run(lab, scenario_of(lab.tokens), kFix);
+  const Experiment head = run(lab, lab_scenario(other_head, {decode_step(lab.tokens)}), kCollapse);
+  const Experiment dense = run(lab, lab_scenario(no_dense, {decode_step(lab.tokens)}), kCollapse);
+  const Experiment fixed = run(lab, collapsed_scenario(lab.tokens), kOneBucket);
   step.say(
       "Leave out one of the two flags, still with {}. Without --enable-dp-lm-head: {} (verdict `{}`). Without "
       "--moe-dense-tp-size: {} (verdict `{}`).",
-      kBefore, sizes_in_words(head), name(head.report.verdict), sizes_in_words(dense), name(dense.report.verdict));
-  step.say("Or keep the flags and take {}: {} (verdict `{}`).", kFix, sizes_in_words(fixed),
+      kCollapse, sizes_in_words(head), name(head.report.verdict), sizes_in_words(dense), name(dense.report.verdict));
+  step.say("Or keep the flags and take {}: {} (verdict `{}`).", kOneBucket, sizes_in_words(fixed),
            name(fixed.report.verdict));
   step.say("`a2asim check` finds the collapse in a launch command before anything is started.");
   step.facts = {{"without_dp_lm_head", name(head.report.verdict)},
@@ -193,11 +191,11 @@ LessonStep ways_out(const Lab& lab) {
 
 Question which_sizes(const Lab& lab) {
   const std::vector<std::int64_t> tokens = lab.reordered();
-  const Experiment done = run(lab, scenario_of(tokens), kBefore);
+  const Experiment done = run(lab, collapsed_scenario(tokens), kCollapse);
   NumbersAnswer answer;
   for (const auto& size : done.sizes()) answer.right.push_back(size.value_or(0));
   return {fmt::format("The same collapsed launch under {}, and the ranks have {} requests. Which R does each compute?",
-                      kBefore, listed(tokens)),
+                      kCollapse, listed(tokens)),
           answer,
           fmt::format("each takes {}: {}", text(done.step().ranks[0].decision.sizing.branch), listed(done.sizes()))};
 }
@@ -207,7 +205,7 @@ Question which_sizes(const Lab& lab) {
 Lesson lesson_collapse() {
   return {"The collapse",
           "two flags take the list away, sizes differ, and rows land in wrong slots (sglang #27945)",
-          {the_flags, the_sizes, the_buffer, the_chain, the_output, the_versions, ways_out},
+          {the_flags, the_sizes, the_split_buffer, the_chain, the_output, the_versions, ways_out},
           which_sizes};
 }
 

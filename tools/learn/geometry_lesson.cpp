@@ -11,14 +11,14 @@ namespace {
 
 constexpr std::int64_t kShownTokens = 4;
 
-Experiment run_it(const Lab& lab) {
+Experiment run_agreed(const Lab& lab) {
   return run(lab, lab_scenario(lab_parallel(), {decode_step(lab.tokens)}), newest_generation().name);
 }
 
 LessonStep experts_on_ranks(const Lab& lab) {
   LessonStep step;
   step.title = "Experts live on ranks, and tokens must travel";
-  const Experiment done = run_it(lab);
+  const Experiment done = run_agreed(lab);
   const ScenarioModel model = lab_scenario(lab_parallel(), {}).model;
   std::vector<std::vector<std::string>> rows = {{"rank", "experts", "requests"}};
   for (int rank = 0; rank < done.report.ep_size; ++rank) {
@@ -65,7 +65,7 @@ LessonStep experts_on_ranks(const Lab& lab) {
 LessonStep one_sided(const Lab& lab) {
   LessonStep step;
   step.title = "Nobody asks, everybody writes";
-  const Experiment done = run_it(lab);
+  const Experiment done = run_agreed(lab);
   step.say(
       "The dispatch is one-sided: a sender writes its rows straight into the memory of the receiver. Rows of this "
       "step, by sender and receiver:");
@@ -93,7 +93,7 @@ LessonStep one_sided(const Lab& lab) {
 LessonStep the_buffer(const Lab& lab) {
   LessonStep step;
   step.title = "The receive buffer: [ep_size, R]";
-  const Experiment done = run_it(lab);
+  const Experiment done = run_agreed(lab);
   step.say(
       "A receive buffer has R slots for every source. R is called runtime_max_tokens_per_rank: no rank may send "
       "more than R rows. In this step {}, so a buffer has {} x R slots.",
@@ -112,7 +112,7 @@ LessonStep the_buffer(const Lab& lab) {
 LessonStep the_address(const Lab& lab) {
   LessonStep step;
   step.title = "Where a row lies follows from R";
-  const Experiment done = run_it(lab);
+  const Experiment done = run_agreed(lab);
   const std::int64_t size = done.sizes()[0].value_or(0);
   const int source = done.report.ep_size - 1;
   const std::int64_t row = receive_row(source, 0, size), other = receive_row(source, 0, size + 1);
@@ -129,7 +129,7 @@ LessonStep the_address(const Lab& lab) {
 LessonStep the_way_back(const Lab& lab) {
   LessonStep step;
   step.title = "Combine uses the same geometry";
-  const Experiment done = run_it(lab);
+  const Experiment done = run_agreed(lab);
   const Traffic& traffic = done.report.traffic;
   step.say(
       "The experts leave their results in a second buffer [ep_size, R, hidden], and every source reads its own "
@@ -149,7 +149,7 @@ LessonStep the_way_back(const Lab& lab) {
 LessonStep the_price(const Lab& lab) {
   LessonStep step;
   step.title = "The price of a fixed shape";
-  const Experiment done = run_it(lab);
+  const Experiment done = run_agreed(lab);
   const Traffic& traffic = done.report.traffic;
   step.say("Experts run over all slots, filled or not. In use over all ranks:");
   step.show({bar(traffic.rows_sent, traffic.rows_reserved)});
@@ -168,7 +168,7 @@ LessonStep the_price(const Lab& lab) {
 }
 
 Question which_row(const Lab& lab) {
-  const std::int64_t size = run_it(lab).sizes()[0].value_or(0) + 2;
+  const std::int64_t size = run_agreed(lab).sizes()[0].value_or(0) + 2;
   constexpr int kSource = 2;
   constexpr std::int64_t kSlot = 1;
   const std::int64_t row = receive_row(kSource, kSlot, size);

@@ -9,11 +9,7 @@
 namespace a2asim {
 namespace {
 
-constexpr std::string_view kBroken = "pr29461";  // bakes the rows of each rank
-constexpr std::string_view kBefore = "pr27945";  // bakes the cap
-constexpr std::string_view kFix = "pr30450";     // one bucket for all
-
-Scenario scenario_of(const std::vector<std::int64_t>& tokens) {
+Scenario graph_scenario(const std::vector<std::int64_t>& tokens) {
   Parallel parallel = collapsed(lab_parallel());
   parallel.disable_cuda_graph.reset();
   parallel.cuda_graph_bs = {1, 2, 4, 8, 16};
@@ -29,7 +25,7 @@ std::vector<std::int64_t> buckets_of(const Experiment& done) {
 LessonStep the_buckets(const Lab& lab) {
   LessonStep step;
   step.title = "A graph is a recording";
-  const auto deployment = deployment_of(lab, scenario_of(lab.tokens), kBroken);
+  const auto deployment = deployment_of(lab, graph_scenario(lab.tokens), kBucketOfEach);
   step.say(
       "Decoding is launched from CUDA graphs: the server records the step once for some batch sizes, the buckets {}, "
       "and later plays the recording. A batch is padded up to its bucket.",
@@ -45,8 +41,8 @@ LessonStep what_is_baked(const Lab& lab) {
   step.title = "What each version bakes";
   std::vector<std::vector<std::string>> rows = {{"bucket"}};
   bool equal = true;
-  for (const std::string_view sglang : {kBefore, kBroken, kFix}) {
-    const auto deployment = deployment_of(lab, scenario_of(lab.tokens), sglang);
+  for (const std::string_view sglang : {kStaticCap, kBucketOfEach, kOneBucket}) {
+    const auto deployment = deployment_of(lab, graph_scenario(lab.tokens), sglang);
     rows[0].push_back(fmt::format("R, {}", sglang));
     rows.resize(std::max(rows.size(), deployment->capture_bs.size() + 1));
     for (std::size_t i = 0; i < deployment->capture_bs.size(); ++i) {
@@ -72,8 +68,9 @@ LessonStep what_is_baked(const Lab& lab) {
 LessonStep own_bucket(const Lab& lab) {
   LessonStep step;
   step.title = "Under the collapse each rank picks its own bucket";
-  const Experiment done = run(lab, scenario_of(lab.tokens), kBroken);
-  step.say("With {} and the launch of lesson 3, a rank knows only its own requests, {}:", kBroken, listed(lab.tokens));
+  const Experiment done = run(lab, graph_scenario(lab.tokens), kBucketOfEach);
+  step.say("With {} and the launch of lesson 3, a rank knows only its own requests, {}:", kBucketOfEach,
+           listed(lab.tokens));
   step.show(rank_table(done.step(), kLabRanks));
   step.say("The buckets are {}, so that {}.", listed(buckets_of(done)), sizes_in_words(done));
   step.facts = {{"buckets", buckets_of(done)}, {"runtime_max_tokens_per_rank", as_json(done.sizes())}};
@@ -83,7 +80,7 @@ LessonStep own_bucket(const Lab& lab) {
 LessonStep the_damage(const Lab& lab) {
   LessonStep step;
   step.title = "What comes of it";
-  const Experiment done = run(lab, scenario_of(lab.tokens), kBroken);
+  const Experiment done = run(lab, graph_scenario(lab.tokens), kBucketOfEach);
   std::int64_t tokens = 0;
   for (const std::int64_t one : lab.tokens) tokens += one;
   step.say("Verdict `{}`; tokens that come out wrong: {} of {}.", name(done.report.verdict), done.report.bad_tokens,
@@ -113,7 +110,7 @@ LessonStep equal_batches(const Lab& lab) {
   LessonStep step;
   step.title = "Why a benchmark does not see it";
   const std::vector<std::int64_t> equal(kLabRanks, lab.tokens[lab.busiest()]);
-  const Experiment done = run(lab, scenario_of(equal), kBroken);
+  const Experiment done = run(lab, graph_scenario(equal), kBucketOfEach);
   step.say("Let every rank have {}: the buckets are {}, {}; wrong tokens: {} (verdict `{}`).",
            counted(static_cast<std::size_t>(equal[0]), "request"), listed(buckets_of(done)), sizes_in_words(done),
            done.report.bad_tokens, name(done.report.verdict));
@@ -126,10 +123,10 @@ LessonStep equal_batches(const Lab& lab) {
 LessonStep common_bucket(const Lab& lab) {
   LessonStep step;
   step.title = "The fix: one bucket for all";
-  const Experiment done = run(lab, scenario_of(lab.tokens), kFix);
+  const Experiment done = run(lab, graph_scenario(lab.tokens), kOneBucket);
   step.say(
       "{} keeps the list of counts, so that every rank looks for the first bucket that holds the largest count, {}:",
-      kFix, lab.tokens[lab.busiest()]);
+      kOneBucket, lab.tokens[lab.busiest()]);
   step.show(rank_table(done.step(), kLabRanks));
   step.say("Buckets {}, and {} (verdict `{}`).", listed(buckets_of(done)), sizes_in_words(done),
            name(done.report.verdict));
@@ -142,16 +139,16 @@ LessonStep common_bucket(const Lab& lab) {
 Question which_buckets(const Lab& lab) {
   std::vector<std::int64_t> tokens = lab.tokens;
   std::ranges::reverse(tokens);
-  const Experiment own = run(lab, scenario_of(tokens), kBroken);
-  const Experiment common = run(lab, scenario_of(tokens), kFix);
+  const Experiment own = run(lab, graph_scenario(tokens), kBucketOfEach);
+  const Experiment common = run(lab, graph_scenario(tokens), kOneBucket);
   const auto rank = static_cast<std::size_t>(std::ranges::min_element(tokens) - tokens.begin());  // where they differ
   NumbersAnswer answer{{own.step().ranks[rank].decision.bucket, common.step().ranks[rank].decision.bucket}};
-  const auto capture = deployment_of(lab, scenario_of(tokens), kFix)->capture_bs;
+  const auto capture = deployment_of(lab, graph_scenario(tokens), kOneBucket)->capture_bs;
   return {fmt::format("Buckets {}, requests {}. Which bucket does rank {} replay under {}, and which under {}?",
-                      listed(capture), listed(tokens), rank, kBroken, kFix),
+                      listed(capture), listed(tokens), rank, kBucketOfEach, kOneBucket),
           answer,
-          fmt::format("{} looks at rank {}'s own count {}: {}; {} looks at all counts: {}", kBroken, rank, tokens[rank],
-                      answer.right[0], kFix, answer.right[1])};
+          fmt::format("{} looks at rank {}'s own count {}: {}; {} looks at all counts: {}", kBucketOfEach, rank,
+                      tokens[rank], answer.right[0], kOneBucket, answer.right[1])};
 }
 
 }  // namespace

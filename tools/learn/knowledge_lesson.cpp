@@ -171,7 +171,7 @@ LessonStep the_idle_rank(const Lab& lab) {
   return step;
 }
 
-Question which_size(const Lab& lab) {
+Question which_list(const Lab& lab) {
   const std::vector<std::int64_t> tokens = lab.reordered();
   const Experiment done = run_it(lab, tokens);
   NumbersAnswer answer;
@@ -189,7 +189,7 @@ Lesson lesson_knowledge() {
   return {"Who knows what: the scheduler's all-gather",
           "how every rank learns every count, and what follows from the list",
           {alone, the_gather, the_votes, the_padding, the_rule, the_idle_rank},
-          which_size};
+          which_list};
 }
 
 }  // namespace a2asim

@@ -21,6 +21,11 @@ struct Lab {
   std::size_t busiest() const;                  // the rank with the most requests
   std::vector<std::int64_t> reordered() const;  // the same counts, one more for each rank, in reverse: for questions
 };
+// Versions that several lessons compare.
+inline constexpr std::string_view kStaticCap = "pr27945";     // every rank uses the cap, and graphs bake it
+inline constexpr std::string_view kBucketOfEach = "pr29461";  // graphs bake the rows of each rank
+inline constexpr std::string_view kOneBucket = "pr30450";     // one bucket for all
+
 inline constexpr std::size_t kLabRanks = 4;
 inline constexpr std::int64_t kLabMaxTokens = 15;  // of a rank: what pictures have room for
 

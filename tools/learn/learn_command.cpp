@@ -15,7 +15,7 @@
 namespace a2asim {
 namespace {
 
-struct Options {
+struct LearnArguments {
   std::optional<std::string> lesson, step, answer, tokens, report;
   std::string format = "text";
 };
@@ -93,7 +93,7 @@ Result<int> judge(std::size_t number, const std::string& answer, bool as_json, c
   return *right ? kNothingWrong : kErrorFound;
 }
 
-Result<int> run_learn(const Options& options, const CommandLine& line, Io& io) {
+Result<int> run_learn(const LearnArguments& options, const CommandLine& line, Io& io) {
   if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
@@ -127,7 +127,7 @@ Result<int> run_learn(const Options& options, const CommandLine& line, Io& io) {
   return kNothingWrong;
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, LearnArguments& options) {
   add_value(command, "lesson", options.lesson, "N", "The number of a lesson; without it all are listed");
   add_value(command, "--step", options.step, "K", "Show only this step");
   add_value(command, "--answer", options.answer, "ANSWER",
@@ -142,7 +142,7 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_learn(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "learn", "Short lessons, computed live", add_options, run_learn);
+  add_command<LearnArguments>(program, line, "learn", "Short lessons, computed live", add_options, run_learn);
 }
 
 }  // namespace a2asim

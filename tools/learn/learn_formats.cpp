@@ -11,15 +11,13 @@
 namespace a2asim {
 namespace {
 
-constexpr std::size_t kWidth = 100;
-
 std::string strong(std::string_view text, bool colour, std::string_view code = "1") {
   return painted(text, code, colour);
 }
 
 std::string indented(std::string_view paragraph, std::size_t indent) {
   std::string out;
-  for (const std::string& line : wrap(paragraph, kWidth - indent, paragraph.starts_with("- ") ? 2 : 0))
+  for (const std::string& line : wrap(paragraph, kTextWidth - indent, paragraph.starts_with("- ") ? 2 : 0))
     out += std::string(indent, ' ') + line + '\n';
   return out;
 }

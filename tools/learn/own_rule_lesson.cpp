@@ -25,7 +25,7 @@ constexpr OwnRule kRows = {"rows", [](const RankView& view) { return view.rows; 
 constexpr OwnRule kListOrRows = {"max(list) if list else rows", [](const RankView& view) {
                                    return knows_all(view) ? std::ranges::max(*view.dp_global) : view.rows;
                                  }};
-constexpr OwnRule kCap = {"max_num_tokens", [](const RankView& view) { return view.max_num_tokens; }};
+constexpr OwnRule kCapRule = {"max_num_tokens", [](const RankView& view) { return view.max_num_tokens; }};
 constexpr OwnRule kListOrCap = {"max(list) if list else max_num_tokens", [](const RankView& view) {
                                   return knows_all(view) ? std::ranges::max(*view.dp_global) : view.max_num_tokens;
                                 }};
@@ -155,7 +155,7 @@ LessonStep second_try(const Lab&) {
 LessonStep third_try(const Lab&) {
   LessonStep step;
   step.title = "Third try: a constant";
-  try_out(step, kCap);
+  try_out(step, kCapRule);
   step.say("{} of the cases are wasteful: R is at least four times the rows of the fullest rank.",
            step.facts["wasteful"].get<std::int64_t>());
   return step;
@@ -166,7 +166,7 @@ LessonStep fourth_try(const Lab&) {
   step.title = "Fourth try: the list, or else the constant";
   try_out(step, kListOrCap);
   step.say("{} of the cases are wasteful; with the constant alone it was {}.",
-           step.facts["wasteful"].get<std::int64_t>(), explored(kCap).count(ExploreOutcome::wasteful));
+           step.facts["wasteful"].get<std::int64_t>(), explored(kCapRule).count(ExploreOutcome::wasteful));
   return step;
 }
 

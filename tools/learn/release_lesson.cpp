@@ -9,8 +9,8 @@
 namespace a2asim {
 namespace {
 
-constexpr std::string_view kGraphs = "pr29461";  // only graphs disagree
-constexpr std::string_view kEager = "pr25907";   // every step may
+constexpr std::string_view kGraphsVersion = "pr29461";  // only graphs disagree
+constexpr std::string_view kEagerVersion = "pr25907";   // every step may
 
 Parallel with_graphs() {
   Parallel parallel = collapsed(lab_parallel());
@@ -71,12 +71,12 @@ LessonStep remove_a_flag(const Lab& lab) {
   Parallel other_head = with_graphs(), no_dense = other_head;
   other_head.enable_dp_lm_head = false;
   no_dense.moe_dense_tp_size.reset();
-  std::vector<std::vector<std::string>> rows = {{"launch", std::string(kEager), std::string(kGraphs)}};
+  std::vector<std::vector<std::string>> rows = {{"launch", std::string(kEagerVersion), std::string(kGraphsVersion)}};
   const std::pair<std::string, const Parallel*> launches[] = {{"without --enable-dp-lm-head", &other_head},
                                                               {"without --moe-dense-tp-size", &no_dense}};
   for (const auto& [words, parallel] : launches) {
     rows.push_back({words});
-    for (const std::string_view sglang : {kEager, kGraphs}) {
+    for (const std::string_view sglang : {kEagerVersion, kGraphsVersion}) {
       const std::string_view verdict = verdict_of(lab, *parallel, sglang);
       rows.back().emplace_back(verdict);
       step.facts["verdicts"][words].push_back(verdict);
@@ -93,9 +93,10 @@ LessonStep without_graphs(const Lab& lab) {
   Parallel eager = with_graphs();
   eager.disable_cuda_graph = true;
   eager.cuda_graph_bs.clear();
-  const std::string_view graphs = verdict_of(lab, eager, kGraphs), before = verdict_of(lab, eager, kEager);
-  step.say("With --disable-cuda-graph, {} {}, and {} {}. So it helps only where eager steps agree.", kGraphs, graphs,
-           kEager, before);
+  const std::string_view graphs = verdict_of(lab, eager, kGraphsVersion),
+                         before = verdict_of(lab, eager, kEagerVersion);
+  step.say("With --disable-cuda-graph, {} {}, and {} {}. So it helps only where eager steps agree.", kGraphsVersion,
+           graphs, kEagerVersion, before);
   step.facts = {{"verdicts", {graphs, before}}};
   return step;
 }
@@ -103,10 +104,10 @@ LessonStep without_graphs(const Lab& lab) {
 LessonStep afterwards(const Lab& lab) {
   LessonStep step;
   step.title = "Before and after, in memory";
-  const Experiment broken = run(lab, lab_scenario(collapsed(lab_parallel()), {decode_step(lab.tokens)}), kEager);
+  const Experiment broken = run(lab, lab_scenario(collapsed(lab_parallel()), {decode_step(lab.tokens)}), kEagerVersion);
   Parallel fixed_parallel = collapsed(lab_parallel());
   fixed_parallel.enable_dp_lm_head = false;
-  const Experiment fixed = run(lab, lab_scenario(fixed_parallel, {decode_step(lab.tokens)}), kEager);
+  const Experiment fixed = run(lab, lab_scenario(fixed_parallel, {decode_step(lab.tokens)}), kEagerVersion);
   for (const Experiment* done : {&broken, &fixed}) {
     step.say("{}: {}, verdict `{}`. Rank 0 finds:", done == &broken ? "As launched" : "Without --enable-dp-lm-head",
              sizes_in_words(*done), name(done->report.verdict));
@@ -121,11 +122,11 @@ Question does_it_help(const Lab& lab) {
   Parallel eager = with_graphs();
   eager.disable_cuda_graph = true;
   eager.cuda_graph_bs.clear();
-  const std::string_view verdict = verdict_of(lab, eager, kEager);
+  const std::string_view verdict = verdict_of(lab, eager, kEagerVersion);
   const bool helps = verdict == name(Verdict::agrees);
   return {
       fmt::format("You run {} with the launch of lesson 3. Is it safe or broken after you add --disable-cuda-graph?",
-                  release_of(*find_generation(kEager)->generation)),
+                  release_of(*find_generation(kEagerVersion)->generation)),
       ChoiceAnswer{{"safe", "broken"}, helps ? "safe" : "broken"},
       fmt::format("check says {}: {}", verdict,
                   helps ? "eager steps agree there" : "eager steps take each rank's own count, too")};

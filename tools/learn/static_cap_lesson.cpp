@@ -11,10 +11,9 @@
 namespace a2asim {
 namespace {
 
-constexpr std::string_view kCap = "pr27945";
 constexpr std::string_view kExact = "pr30450";
 
-Scenario scenario_of(const std::vector<std::int64_t>& tokens) {
+Scenario capped_scenario(const std::vector<std::int64_t>& tokens) {
   return lab_scenario(collapsed(lab_parallel()), {decode_step(tokens)});
 }
 
@@ -52,11 +51,11 @@ std::int64_t ranks_above_their_size(const Experiment& done) {
 LessonStep the_way_out(const Lab& lab) {
   LessonStep step;
   step.title = "A number that all ranks know anyway";
-  const Experiment done = run(lab, scenario_of(lab.tokens), kCap);
+  const Experiment done = run(lab, capped_scenario(lab.tokens), kStaticCap);
   step.say(
       "Ranks that cannot know the counts of others can still agree on a constant. {} takes the cap max_num_tokens, "
       "here {}, which is fixed at the start:",
-      kCap, done.report.max_num_tokens);
+      kStaticCap, done.report.max_num_tokens);
   step.show(rank_table(done.step(), kLabRanks));
   if (done.ran()) step.show(picture_of(done.buffers[0][0]));
   step.say("Verdict `{}`: {}; wrong outputs: {}.", name(done.report.verdict), sizes_in_words(done),
@@ -71,12 +70,12 @@ LessonStep the_way_out(const Lab& lab) {
 LessonStep the_waste(const Lab& lab) {
   LessonStep step;
   step.title = "What it costs";
-  const Experiment cap = run(lab, scenario_of(lab.tokens), kCap);
-  const Experiment exact = run(lab, scenario_of(lab.tokens), kExact);
+  const Experiment cap = run(lab, capped_scenario(lab.tokens), kStaticCap);
+  const Experiment exact = run(lab, capped_scenario(lab.tokens), kExact);
   const Traffic &a = cap.report.traffic, &b = exact.report.traffic;
   step.say("Experts run over every slot. Slots in use over all ranks, R = the cap ({}) and R = the largest count ({}):",
-           kCap, kExact);
-  step.show({fmt::format("{:<8} {}", kCap, bar(a.rows_sent, a.rows_reserved)),
+           kStaticCap, kExact);
+  step.show({fmt::format("{:<8} {}", kStaticCap, bar(a.rows_sent, a.rows_reserved)),
              fmt::format("{:<8} {}", kExact, bar(b.rows_sent, b.rows_reserved))});
   step.say(
       "Rows sent: {} (dummy rows of idle ranks: {}) against {} ({}). Slots computed: {} against {}, {:.1f} times as "
@@ -102,7 +101,7 @@ LessonStep at_scale(const Lab& lab) {
                     .top_k = preset->shape.top_k,
                     .hidden_size = preset->shape.hidden_size,
                     .layers = 1};
-  const auto deployment = deployment_of(lab, scenario, kCap);
+  const auto deployment = deployment_of(lab, scenario, kStaticCap);
   const std::int64_t cap = deployment->max_num_tokens;
   A2ASIM_INVARIANT(deployment->capacity.has_value(), "the shape of the model is known");
   step.say("{} on {} ranks: the cap is {} ({}), and the workspace takes {} on each rank.", preset->name, kRanks, cap,
@@ -123,7 +122,7 @@ LessonStep not_that_safe(const Lab& lab) {
   LessonStep step;
   step.title = "Equal does not mean large enough";
   const Scenario scenario = above_the_cap(lab);
-  const Experiment done = run(lab, scenario, kCap);
+  const Experiment done = run(lab, scenario, kStaticCap);
   step.say("Speculative decoding sends {} rows for each request. Let the cap be {}, and replay from a graph:",
            *scenario.parallel->speculative_num_draft_tokens, *scenario.parallel->max_num_tokens);
   if (!done.report.steps.empty()) step.show(rank_table(done.step(), kLabRanks));
@@ -165,11 +164,11 @@ Question how_many_slots(const Lab& lab) {
   const auto slots = [&](std::string_view sglang) {
     return run(lab, scenario, sglang).report.traffic.rows_reserved / kRanks;
   };
-  const NumbersAnswer answer{{slots(kCap), slots(kExact)}};
+  const NumbersAnswer answer{{slots(kStaticCap), slots(kExact)}};
   return {fmt::format("{} ranks, max_num_tokens {}, {} requests on every rank, without CUDA graphs. Over how many "
                       "slots do the experts of one "
                       "rank run under {}, and over how many under {}?",
-                      kRanks, kMaxNumTokens, requests, kCap, kExact),
+                      kRanks, kMaxNumTokens, requests, kStaticCap, kExact),
           answer,
           fmt::format("a buffer has ep_size x R slots: {} with R = the cap, {} with R = the largest count",
                       answer.right[0], answer.right[1])};

@@ -75,14 +75,15 @@ std::vector<PlanRegion> regions(const PlanInputs& inputs, int ep_size, const Cap
 }
 
 // Rows that cross between ranks in one layer: of the busiest sender and the busiest receiver.
-struct Rows {
+struct CrossingRows {
   double sent = 0, received = 0, local = 0;
 };
 
 std::int64_t rounded(double bytes) { return static_cast<std::int64_t>(std::llround(bytes)); }
 
 // Combine goes back the same way: who received in dispatch sends.
-PlanRouting routing_of(const Rows& rows, double dispatch_bytes, double combine_bytes, std::optional<double> link_gbps) {
+PlanRouting routing_of(const CrossingRows& rows, double dispatch_bytes, double combine_bytes,
+                       std::optional<double> link_gbps) {
   PlanRouting out;
   out.dispatch = {rounded(rows.sent * dispatch_bytes), rounded(rows.received * dispatch_bytes),
                   rounded(rows.local * dispatch_bytes)};
@@ -112,8 +113,8 @@ void add_traffic(const PlanInputs& inputs, PlanPoint& point) {
   }
   point.expected_copies = total;
   const std::int64_t reachable = std::min<std::int64_t>({model.top_k, model.num_experts, point.ep_size - 1});
-  const Rows expected{rows * (total - least), rows * (ep - 1) * most, rows * most};
-  const Rows worst{rows * static_cast<double>(reachable), rows * (ep - 1), rows};
+  const CrossingRows expected{rows * (total - least), rows * (ep - 1) * most, rows * most};
+  const CrossingRows worst{rows * static_cast<double>(reachable), rows * (ep - 1), rows};
   const auto layers = static_cast<double>(inputs.layers);
   const double dispatch =
       layers * static_cast<double>(dispatch_bytes_per_token(inputs.dispatch_type, model.hidden_size, model.top_k));

@@ -26,7 +26,7 @@ constexpr std::size_t kMostListEntries = 256;
 constexpr double kMostGib = 1 << 20;
 constexpr double kMostGbps = 1e9;
 
-struct Options {
+struct PlanArguments {
   ShapeOptions shape;
   VersionChoice version;
   std::optional<std::string> ep, tokens, max_num_tokens, chunked_prefill_size, gpu_memory, weights, other, link_gbps,
@@ -72,7 +72,7 @@ Result<void> read_optional(std::string_view option, const std::optional<std::str
   return {};
 }
 
-Result<void> read_types(const Options& options, PlanInputs& inputs) {
+Result<void> read_types(const PlanArguments& options, PlanInputs& inputs) {
   // "fp8" is how people say it; the only form that is dispatched is mxfp8.
   inputs.dispatch_type = usual_type(*inputs.generation);
   if (options.dispatch_dtype) {
@@ -88,7 +88,7 @@ Result<void> read_types(const Options& options, PlanInputs& inputs) {
 }
 
 // Errors: bad_input, with those that the version has.
-Result<void> read_backend(const Options& options, PlanInputs& inputs) {
+Result<void> read_backend(const PlanArguments& options, PlanInputs& inputs) {
   if (!options.backend) return {};
   const Engine& engine = engine_of(*inputs.generation);
   if (engine.plan_backends == nullptr)
@@ -101,7 +101,7 @@ Result<void> read_backend(const Options& options, PlanInputs& inputs) {
                               inputs.generation->name, fmt::join(known, ", ")));
 }
 
-Result<void> read_sizes(const Options& options, PlanInputs& inputs) {
+Result<void> read_sizes(const PlanArguments& options, PlanInputs& inputs) {
   const Result<std::vector<std::int64_t>> ep_sizes = parse_list("--ep", options.ep, 2, kMostPlanRanks);
   if (!ep_sizes) return tl::unexpected(ep_sizes.error());
   const Result<std::vector<std::int64_t>> tokens = parse_list("--tokens", options.tokens, 1, kMostPlanTokens);
@@ -119,7 +119,7 @@ Result<void> read_sizes(const Options& options, PlanInputs& inputs) {
   return read_optional("--chunked-prefill-size", options.chunked_prefill_size, 1, inputs.chunked_prefill_size);
 }
 
-Result<void> read_machine(const Options& options, PlanInputs& inputs) {
+Result<void> read_machine(const PlanArguments& options, PlanInputs& inputs) {
   if (auto read = read_optional("--gpu-memory", options.gpu_memory, "GiB of one GPU", kMostGib, inputs.gpu_memory_gib);
       !read)
     return read;
@@ -131,7 +131,7 @@ Result<void> read_machine(const Options& options, PlanInputs& inputs) {
                        inputs.link_gbps);
 }
 
-Result<PlanInputs> read_inputs(const Options& options) {
+Result<PlanInputs> read_inputs(const PlanArguments& options) {
   PlanInputs inputs;
   const Engine& engine = engine_of(options.version);
   const Result<VersionMatch> match = find_version(engine, options.version);
@@ -151,7 +151,7 @@ Result<PlanInputs> read_inputs(const Options& options) {
   return inputs;
 }
 
-Result<int> run_plan(const Options& options, const CommandLine& line, Io& io) {
+Result<int> run_plan(const PlanArguments& options, const CommandLine& line, Io& io) {
   if (line.after_dashes) return unusable("takes no launch command: give --ep; `a2asim check` takes a command");
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
@@ -168,11 +168,11 @@ Result<int> run_plan(const Options& options, const CommandLine& line, Io& io) {
   return plan->has_problem() ? kErrorFound : kNothingWrong;
 }
 
-void add_deployment_options(CLI::App& command, Options& options) {
+void add_deployment_options(CLI::App& command, PlanArguments& options) {
   add_version_options(command, options.version, "The version (`a2asim versions`); default newest");
   add_engine_option(command, options.version);
   add_value(command, "--backend", options.backend, "NAME",
-            "vLLM: --all2all-backend; default FlashInfer's one-sided one, or what the version has in its place");
+            "The all-to-all, where an engine has several; default FlashInfer's, or what the version has in its place");
   add_shape_options(command, options.shape, "");
   add_value(command, "--ep,--ep-size,--sweep-ep", options.ep, "N[,N..]",
             "Ranks of the all-to-all; a list makes a sweep");
@@ -191,7 +191,7 @@ void add_deployment_options(CLI::App& command, Options& options) {
             "Of the server, as on its command line");
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, PlanArguments& options) {
   add_deployment_options(command, options);
   add_value(command, "--gpu-memory", options.gpu_memory, "GiB",
             "Headroom on this GPU instead of the table of common ones");
@@ -206,9 +206,9 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_plan(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "plan",
-                       "Memory, traffic, waste and least time of a deployment, and sweeps over them", add_options,
-                       run_plan);
+  add_command<PlanArguments>(program, line, "plan",
+                             "Memory, traffic, waste and least time of a deployment, and sweeps over them", add_options,
+                             run_plan);
 }
 
 }  // namespace a2asim

@@ -33,6 +33,9 @@ struct PlanRemark {
 };
 std::vector<PlanRemark> plan_remarks(const Plan& plan);
 
+std::string microseconds(double value);                         // "12.0 us", "3.4 ms"
+std::string times(std::int64_t computed, std::int64_t needed);  // "1.5x"; "-" where nothing is needed
+
 // R, "refused", or "-" where the path uses no all-to-all.
 std::string size_words(const PlanRule& rule);
 // The most slots that any version computes over in eager decode.

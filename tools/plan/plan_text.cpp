@@ -10,8 +10,7 @@
 namespace a2asim {
 namespace {
 
-constexpr std::size_t kWidth = 100;
-using Rows = std::vector<std::vector<std::string>>;
+using TableRows = std::vector<std::vector<std::string>>;
 
 std::string indented(const std::vector<std::string>& lines) {
   std::string out;
@@ -19,7 +18,7 @@ std::string indented(const std::vector<std::string>& lines) {
   return out;
 }
 
-std::string paragraph(const std::string& text) { return indented(wrap(text, kWidth - 2, 2)); }
+std::string paragraph(const std::string& text) { return indented(wrap(text, kTextWidth - 2, 2)); }
 
 std::string upper(std::string text) {
   std::ranges::transform(text, text.begin(),
@@ -41,7 +40,7 @@ std::string head(const Plan& plan) {
   const PlanAnswer answer = answer_of(plan);
   std::string out;
   const std::string first = answer.cause.empty() ? answer.memory : answer.cause;
-  for (const std::string& line : wrap(fmt::format("{}: {}", upper(answer.verdict), first), kWidth, 2))
+  for (const std::string& line : wrap(fmt::format("{}: {}", upper(answer.verdict), first), kTextWidth, 2))
     out += line + '\n';
   if (!answer.cause.empty()) out += paragraph("memory: " + answer.memory);
   out += paragraph("time: " + answer.time);
@@ -58,10 +57,6 @@ std::string head(const Plan& plan) {
   return out;
 }
 
-std::string workspace_words(const PlanPoint& point) {
-  return point.workspace_known ? bytes_in_words(point.capacity.workspace_bytes_per_rank) : "-";
-}
-
 std::string workspace(const PlanPoint& point) {
   if (point.regions.empty())
     return fmt::format("\nall-to-all {}: {}\n", point.backend,
@@ -74,13 +69,13 @@ std::string workspace(const PlanPoint& point) {
   out += paragraph(fmt::format("max_num_tokens {} per rank ({}); a token takes {} B in dispatch, {} B in combine",
                                point.capacity.max_num_tokens, point.capacity_source,
                                point.capacity.dispatch_bytes_per_token, point.capacity.combine_bytes_per_token));
-  Rows rows = {{"region", "offset", "size"}};
+  TableRows rows = {{"region", "offset", "size"}};
   for (const PlanRegion& region : point.regions)
     rows.push_back({region.name, std::to_string(region.offset_bytes), bytes_in_words(region.size_bytes)});
   return out + indented(table(rows, {1, 2}));
 }
 
-void add_traffic(Rows& rows, std::string_view routing, const PlanRouting& at, bool with_time) {
+void add_traffic(TableRows& rows, std::string_view routing, const PlanRouting& at, bool with_time) {
   for (const bool dispatch : {true, false}) {
     const PlanTraffic& traffic = dispatch ? at.dispatch : at.combine;
     rows.push_back({std::string(routing), dispatch ? "dispatch" : "combine", bytes_in_words(traffic.sent_remote_bytes),
@@ -92,7 +87,7 @@ void add_traffic(Rows& rows, std::string_view routing, const PlanRouting& at, bo
 std::string traffic(const Plan& plan, const PlanPoint& point) {
   const bool with_time = plan.inputs.link_gbps.has_value();
   std::string out = fmt::format("\ntraffic of the busiest rank per step ({} rows per rank)\n", point.rows_per_rank);
-  Rows rows = {{"routing", "", "sent", "received", "to itself"}};
+  TableRows rows = {{"routing", "", "sent", "received", "to itself"}};
   if (with_time) rows[0].push_back("link time");
   add_traffic(rows, "uniform (expected)", point.expected, with_time);
   add_traffic(rows, "worst case", point.worst, with_time);
@@ -112,7 +107,7 @@ std::string traffic(const Plan& plan, const PlanPoint& point) {
 }
 
 std::string slots(const PlanPoint& point, bool own_count_only) {
-  Rows rows = {{"path", "rule", "R", "slots", "wasted", "", "agree"}};
+  TableRows rows = {{"path", "rule", "R", "slots", "wasted", "", "agree"}};
   std::vector<std::string> versions;
   for (const PlanRule& rule : point.rules) {
     if (rule.own_count_only != own_count_only) continue;
@@ -127,7 +122,7 @@ std::string slots(const PlanPoint& point, bool own_count_only) {
   std::string out = "  " + lines[0] + '\n';
   for (std::size_t i = 0; i < versions.size(); ++i) {
     out += "  " + lines[i + 1] + '\n';
-    for (const std::string& line : wrap(versions[i], kWidth - 8)) out += "        " + line + '\n';
+    for (const std::string& line : wrap(versions[i], kTextWidth - 8)) out += "        " + line + '\n';
   }
   return out;
 }
@@ -147,13 +142,13 @@ std::string all_slots(const Plan& plan, const PlanPoint& point) {
                                release_or_name(*plan.inputs.generation)));
 }
 
-std::string headroom(const Plan& plan, const PlanPoint& point) {
+std::string headroom_text(const Plan& plan, const PlanPoint& point) {
   const PlanInputs& in = plan.inputs;
   std::string taken = "the workspace";
   if (in.weights_gib) taken += fmt::format(", --weights {} GiB", *in.weights_gib);
   if (in.other_gib) taken += fmt::format(", --other {} GiB", *in.other_gib);
   std::string out = fmt::format("\nleft on one GPU after {}\n", taken);
-  Rows rows = {{"GPU", "memory", "left", "workspace takes"}};
+  TableRows rows = {{"GPU", "memory", "left", "workspace takes"}};
   for (const PlanHeadroom& gpu : point.headroom) {
     const double share = static_cast<double>(point.capacity.workspace_bytes_per_rank) /
                          (static_cast<double>(gpu.memory_mib) * 1048576.0) * 100;
@@ -167,14 +162,14 @@ std::string headroom(const Plan& plan, const PlanPoint& point) {
   return out;
 }
 
-std::string remarks(const Plan& plan) {
+std::string remarks_text(const Plan& plan) {
   std::string out;
   for (const PlanRemark& remark : plan_remarks(plan)) {
     if (remark.is_problem && plan.points.size() == 1 && remark.text == plan.points[0].problems.front())
       continue;  // above
     const std::string text = fmt::format("{}: {}{}", remark.is_problem ? "problem" : "note", remark.text,
                                          remark.where.empty() ? "" : fmt::format(" ({})", remark.where));
-    for (const std::string& line : wrap(text, kWidth, 2)) out += line + '\n';
+    for (const std::string& line : wrap(text, kTextWidth, 2)) out += line + '\n';
   }
   return out;
 }
@@ -184,8 +179,8 @@ std::string one_point(const Plan& plan) {
   std::string out = head(plan);
   out +=
       fmt::format("  ep {}, {} tokens per DP rank, can run: {}\n", point.ep_size, point.tokens, name(can_run(point)));
-  out += remarks(plan);
-  if (point.workspace_known) out += headroom(plan, point);
+  out += remarks_text(plan);
+  if (point.workspace_known) out += headroom_text(plan, point);
   out += traffic(plan, point) + workspace(point);
   if (!point.rules.empty()) out += all_slots(plan, point);
   out += "\nthe launch command, for `a2asim check`\n" + paragraph(point.launch);
@@ -198,7 +193,7 @@ std::string pair(std::int64_t expected, std::int64_t worst) {
 
 std::string sweep(const Plan& plan) {
   const bool with_time = plan.inputs.link_gbps.has_value();
-  Rows rows = {
+  TableRows rows = {
       {"ep", "tokens", "workspace", "dispatch sent", "combine received", "R", "slots", "most slots", "can run"}};
   if (with_time) rows[0].push_back("link time");
   for (const PlanPoint& point : plan.points) {
@@ -220,7 +215,7 @@ std::string sweep(const Plan& plan) {
       "bytes of the busiest rank in a step: expected under uniform routing / worst case. R and slots: eager decode of "
       "this version, all counts known. most slots: of the version that wastes most, against what is needed. can "
       "run: prefill only where this version refuses such a step in decode");
-  return out + remarks(plan);
+  return out + remarks_text(plan);
 }
 
 // "90 GiB of weights" that stand beside the workspace.

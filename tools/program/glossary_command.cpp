@@ -5,9 +5,9 @@
 namespace a2asim {
 namespace {
 
-struct Options {};
+struct GlossaryArguments {};
 
-Result<int> run_glossary(const Options&, const CommandLine& line, Io& io) {
+Result<int> run_glossary(const GlossaryArguments&, const CommandLine& line, Io& io) {
   if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());
   io.out << help_text("glossary.help") << '\n';
   return kNothingWrong;
@@ -16,8 +16,8 @@ Result<int> run_glossary(const Options&, const CommandLine& line, Io& io) {
 }  // namespace
 
 void add_glossary(CLI::App& program, CommandLine& line) {
-  add_command<Options>(
-      program, line, "glossary", "The words that a2asim uses", [](CLI::App&, Options&) {}, run_glossary);
+  add_command<GlossaryArguments>(
+      program, line, "glossary", "The words that a2asim uses", [](CLI::App&, GlossaryArguments&) {}, run_glossary);
 }
 
 }  // namespace a2asim

@@ -59,7 +59,7 @@ std::string paragraphs(std::string_view text) {
   return out + (verbatim ? ".fi\n" : "");
 }
 
-std::string options_of(const CLI::App& app) {
+std::string man_options(const CLI::App& app) {
   std::string out;
   for (const CLI::Option* option : app.get_options()) {
     if (option->get_group().empty()) continue;
@@ -87,12 +87,12 @@ std::string manual_page(const CLI::App& program) {
   out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR\n", usage_of(program, program.get_name()));
   out += fmt::format(".SH DESCRIPTION\n{}\n", escaped(program.get_description()));
   out += paragraphs(program.get_footer());
-  out += ".SH OPTIONS\n" + options_of(program) + ".SH COMMANDS\n";
+  out += ".SH OPTIONS\n" + man_options(program) + ".SH COMMANDS\n";
   for (const CLI::App* command : program.get_subcommands({})) {
     if (command->get_group().empty()) continue;
     const std::string name = program.get_name() + ' ' + command->get_name();
     out += fmt::format(".SS {}\n{}\n", usage_of(*command, name), escaped(command->get_description()));
-    out += options_of(*command) + paragraphs(command->get_footer());
+    out += man_options(*command) + paragraphs(command->get_footer());
   }
   return out;
 }

@@ -23,7 +23,7 @@ constexpr std::array<std::pair<const char*, std::optional<std::int64_t> HfConfig
     {"hidden_size", &HfConfigFields::hidden_size},
 }};
 
-tl::unexpected<Error> unusable(const std::string& path, std::string_view what) {
+tl::unexpected<Error> unusable_config(const std::string& path, std::string_view what) {
   return fail(ErrorKind::bad_input, fmt::format("--model-config {}: {}", one_line(path), what));
 }
 
@@ -32,7 +32,8 @@ Result<void> read_fields(const json& object, const std::string& path, HfConfigFi
     const auto found = object.find(key);
     if (found == object.end() || found->is_null()) continue;
     const bool fits = found->is_number_integer() && !(found->is_number_unsigned() && found->get<std::uint64_t>() >> 62);
-    if (!fits) return unusable(path, fmt::format("\"{}\" is {}, not a whole number", key, one_line(found->dump(), 60)));
+    if (!fits)
+      return unusable_config(path, fmt::format("\"{}\" is {}, not a whole number", key, one_line(found->dump(), 60)));
     fields.*member = found->get<std::int64_t>();
   }
   return {};
@@ -42,9 +43,10 @@ Result<void> read_fields(const json& object, const std::string& path, HfConfigFi
 
 Result<ModelShape> shape_from_config_json(const std::string& text, const std::string& path) {
   const Result<json> read = read_json(text);
-  if (!read) return unusable(path, read.error().message + "; give the config.json of a Hugging Face model");
+  if (!read) return unusable_config(path, read.error().message + "; give the config.json of a Hugging Face model");
   const json& document = *read;
-  if (!document.is_object()) return unusable(path, "no JSON object; give the config.json of a Hugging Face model");
+  if (!document.is_object())
+    return unusable_config(path, "no JSON object; give the config.json of a Hugging Face model");
   HfConfigFields fields;
   const auto nested = document.find("text_config");
   if (nested != document.end() && nested->is_object()) {
@@ -52,7 +54,7 @@ Result<ModelShape> shape_from_config_json(const std::string& text, const std::st
   }
   if (const Result<void> own = read_fields(document, path, fields); !own) return tl::unexpected(own.error());
   const Result<ModelShape> shape = shape_from_config(fields);
-  if (!shape) return unusable(path, shape.error().message);
+  if (!shape) return unusable_config(path, shape.error().message);
   return shape;
 }
 

@@ -24,20 +24,20 @@ tl::unexpected<Error> cannot_write(std::string_view option, const std::string& p
 }
 
 // Where a file lies: two paths of one place are equal, whether a file is there or not.
-struct Place {
+struct OutputPlace {
   bool is_file = true;  // false: a device, a pipe, a folder: shared by whoever names it
   dev_t device = 0;
   ino_t number = 0;
   std::string path;  // where nothing is yet
 
-  bool same_as(const Place& other) const {
+  bool same_as(const OutputPlace& other) const {
     return is_file && other.is_file && number == other.number && device == other.device && path == other.path;
   }
 };
 
-Place place_of(const struct stat& status) { return {S_ISREG(status.st_mode), status.st_dev, status.st_ino, ""}; }
+OutputPlace place_of(const struct stat& status) { return {S_ISREG(status.st_mode), status.st_dev, status.st_ino, ""}; }
 
-Place place_of(const std::string& path) {
+OutputPlace place_of(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) return place_of(status);
   std::error_code ignored;
@@ -45,7 +45,7 @@ Place place_of(const std::string& path) {
 }
 
 struct KnownPlace {
-  Place place;
+  OutputPlace place;
   std::string what;
 };
 
@@ -97,7 +97,7 @@ Result<void> check_outputs(const std::vector<OutputPath>& outputs, const std::ve
   if (::fstat(STDOUT_FILENO, &status) == 0) known.push_back({place_of(status), "where standard output goes"});
   for (const OutputPath& output : outputs) {
     if (!output.path) continue;
-    Place place = place_of(*output.path);
+    OutputPlace place = place_of(*output.path);
     for (const KnownPlace& other : known)
       if (place.same_as(other.place))
         return fail(ErrorKind::bad_input, fmt::format("{}: '{}' is {}, which it would replace; give another path",

@@ -15,6 +15,7 @@ namespace a2asim {
 std::string cut(std::string_view text, std::size_t width);
 
 // At blanks, and inside a word only where it is longer than `width`. Lines after the first begin with `hang` blanks.
+inline constexpr std::size_t kTextWidth = 100;  // columns of what people read
 std::vector<std::string> wrap(std::string_view text, std::size_t width, std::size_t hang = 0);
 
 // Columns as wide as their widest cell, two blanks apart, no blanks at line ends. `right` lists columns of numbers.

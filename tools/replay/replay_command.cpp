@@ -26,7 +26,7 @@
 namespace a2asim {
 namespace {
 
-struct Options {
+struct ReplayArguments {
   std::vector<std::string> files;
   std::string fidelity = "numeric";
   VersionChoice version;
@@ -40,7 +40,7 @@ bool is_good(const ReplayForPage& run) {
   return run.expectation ? run.expectation->differs.empty() : !run.report.has_error();
 }
 
-Result<ReplayOptions> replay_options(const Options& options) {
+Result<ReplayOptions> replay_options(const ReplayArguments& options) {
   const Result<std::size_t> fidelity = parse_choice(
       "--fidelity", options.fidelity, {name(Fidelity::geometry), name(Fidelity::provenance), name(Fidelity::numeric)});
   if (!fidelity) return tl::unexpected(fidelity.error());
@@ -88,7 +88,7 @@ Result<ReplayForPage> replay_file(const std::string& file, const ReplayOptions& 
 }
 
 // In the order of the files, whichever thread ran which; of several that cannot be used, the first is named.
-Result<std::vector<ReplayForPage>> replay_files(const Options& options, ReplayOptions with, int threads,
+Result<std::vector<ReplayForPage>> replay_files(const ReplayArguments& options, ReplayOptions with, int threads,
                                                 const Caller& caller, Io& io) {
   const std::size_t count = options.files.size();
   ProgressLine line(io.err);
@@ -134,7 +134,7 @@ Result<void> write_trace(const std::string& path, const ReplayReport& report) {
   return write_output("--trace", path, chrome_trace(report));
 }
 
-void print_all(const std::vector<ReplayForPage>& all, const Options& options, bool as_json, Io& io) {
+void print_all(const std::vector<ReplayForPage>& all, const ReplayArguments& options, bool as_json, Io& io) {
   if (as_json) {
     nlohmann::ordered_json scenarios = nlohmann::ordered_json::array();
     for (const ReplayForPage& one : all) scenarios.push_back(replay_as_json(one.report, one.expectation));
@@ -149,7 +149,7 @@ void print_all(const std::vector<ReplayForPage>& all, const Options& options, bo
   io.out << fmt::format("\n{} scenarios: {}; {}\n", all.size(), verdict_counts(verdicts_of(all)), not_good(all));
 }
 
-Result<int> run_replay(const Options& options, const CommandLine& line, Io& io) {
+Result<int> run_replay(const ReplayArguments& options, const CommandLine& line, Io& io) {
   const Result<std::size_t> format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
   if (options.files.empty())
@@ -181,7 +181,7 @@ Result<int> run_replay(const Options& options, const CommandLine& line, Io& io) 
   return std::ranges::all_of(*all, is_good) ? kNothingWrong : kErrorFound;
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, ReplayArguments& options) {
   add_value(command, "files", options.files, "FILE", "Scenario files, YAML or JSON");
   add_value(command, "--fidelity", options.fidelity, "FIDELITY", "geometry, provenance or numeric; default numeric");
   add_version_options(command, options.version, "Run with this version's rules instead of the file's");
@@ -200,7 +200,8 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_replay(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "replay", "Run scenarios on the simulated cluster", add_options, run_replay);
+  add_command<ReplayArguments>(program, line, "replay", "Run scenarios on the simulated cluster", add_options,
+                               run_replay);
 }
 
 }  // namespace a2asim

@@ -10,7 +10,6 @@
 namespace a2asim {
 namespace {
 
-constexpr std::size_t kWidth = 100;
 constexpr std::size_t kMaxSteps = 4;  // shown without --verbose
 constexpr std::size_t kDoubtsWidth = 300;
 constexpr std::size_t kMaxTokens = 8;  // bad tokens named a step
@@ -25,7 +24,7 @@ std::string upper(std::string_view word) {
 }
 
 void add(Lines& lines, std::string_view text, std::size_t indent) {
-  for (const std::string& line : wrap(text, kWidth - indent, 2)) lines.push_back(std::string(indent, ' ') + line);
+  for (const std::string& line : wrap(text, kTextWidth - indent, 2)) lines.push_back(std::string(indent, ' ') + line);
 }
 
 std::string numbers(const std::vector<std::int64_t>& values) {

@@ -101,7 +101,7 @@ std::string class_words(std::size_t row) {
   return out;
 }
 
-bool never_starts(const ExploreClass& one) {
+bool refused_everywhere(const ExploreClass& one) {
   return one.configurations > 0 && one.refused_configurations == one.configurations &&
          std::ranges::all_of(one.cells, [](const ExploreCell& cell) { return cell.total() == 0; });
 }
@@ -138,7 +138,7 @@ Json matrix_values(const ExploreReport& report, const std::vector<ShownWitness>&
   std::vector<MatrixRow> lines;
   std::map<std::string, std::string> classes_of;  // by the refusal
   for (const std::size_t row : classes_in_order()) {
-    const auto never = [&](const GenerationExploration& one) { return never_starts(one.classes[row]); };
+    const auto never = [&](const GenerationExploration& one) { return refused_everywhere(one.classes[row]); };
     add_rows(report, row, lines);
     for (const GenerationExploration& generation : report.generations)
       if (never(generation)) {

@@ -19,14 +19,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kPointsInTable = 256;
 
-std::string microseconds(double value) {
-  return value < 1000 ? fmt::format("{:.1f} us", value) : fmt::format("{:.1f} ms", value / 1000);
-}
-
-std::string factor(std::int64_t computed, std::int64_t needed) {
-  return needed == 0 ? "-" : fmt::format("{:.1f}x", static_cast<double>(computed) / static_cast<double>(needed));
-}
-
 std::string workspace_words(const PlanPoint& point) { return bytes_in_words(point.capacity.workspace_bytes_per_rank); }
 
 std::string span_of(const std::vector<std::int64_t>& values) {
@@ -125,7 +117,7 @@ void add_rules(const PlanPoint& point, Json& values) {
                                {"wasted", counts ? std::to_string(rule.wasted_slots()) : "-"},
                                {"agrees", rule.agrees},
                                {"slots", counts ? std::to_string(rule.computed_slots) : "-"},
-                               {"of_needed", counts ? factor(rule.computed_slots, rule.needed_slots) : "-"},
+                               {"of_needed", counts ? times(rule.computed_slots, rule.needed_slots) : "-"},
                                {"rule", rule.refused.empty() ? rule.rule : ""},
                                {"refused", rule.refused}});
     if (counts && rule.path == PlanPath::eager_decode)
@@ -177,7 +169,7 @@ HeatCell waste_cell(const PlanPoint& point) {
   const PlanRule* rule = most_wasteful_rule(point);
   if (rule == nullptr || rule->needed_slots == 0) return {std::nullopt, "refused"};
   return {static_cast<double>(rule->computed_slots) / static_cast<double>(rule->needed_slots),
-          factor(rule->computed_slots, rule->needed_slots)};
+          times(rule->computed_slots, rule->needed_slots)};
 }
 
 struct SweepPicture {

@@ -21,7 +21,7 @@ std::int64_t r_of(const ReplayedStep& step, int rank) {
   return step.ranks[static_cast<std::size_t>(rank)].decision.sizing.runtime_max_tokens_per_rank;
 }
 
-std::string part_words(int payload) {
+std::string row_words(int payload) {
   switch (payload) {
     case -1:
       return "expert output";
@@ -40,7 +40,7 @@ std::string found_words(const Finding& found) {
   const RowEvidence& row = *found.row;
   if (row.found_writer < 0) return "nothing that anybody wrote";
   std::string what = row.found_token < 0 ? fmt::format("padding of rank {}", row.found_writer)
-                                         : fmt::format("the {} of token {} of rank {}", part_words(row.found_payload),
+                                         : fmt::format("the {} of token {} of rank {}", row_words(row.found_payload),
                                                        row.found_token, row.found_source);
   if (row.found_round < row.expected_round)
     what += row.found_step < found.step ? fmt::format(", left over from step {}", row.found_step)
@@ -64,12 +64,12 @@ std::int64_t count_of(const ReplayedStep& step, FindingKind kind) {
 bool sizes_differ(const ReplayedStep& step) { return !step.outcome.geometry.same_r; }
 
 // Rows of a data-parallel rank: those of its requests, and with the padding that it runs.
-struct Rows {
+struct ReplicaRows {
   std::int64_t real = 0, padded = 0;
 };
-Rows rows_of(const ReplayedStep& step, std::size_t dp) {
+ReplicaRows rows_of(const ReplayedStep& step, std::size_t dp) {
   const std::size_t stride = step.ranks.size() / step.batches.size();
-  Rows rows;
+  ReplicaRows rows;
   for (std::size_t i = 0; i < stride; ++i) {
     const RankDecision& decision = step.ranks[dp * stride + i].decision;
     rows.real += decision.real_rows;
@@ -88,7 +88,7 @@ Counted counted_in(const ReplayedStep& step, const std::vector<std::int64_t>& li
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::size_t rank = list.size() == 1 ? dp : i;
     if (rank >= step.batches.size()) return {};
-    const Rows rows = rows_of(step, rank);
+    const ReplicaRows rows = rows_of(step, rank);
     requests = requests && list[i] == step.batches[rank].count;
     differs = differs || rows.real > step.batches[rank].count;
     padded = padded || (list[i] > rows.real && list[i] == rows.padded);
@@ -366,7 +366,7 @@ std::string row_words(const ReplayedStep& step, const Finding& found) {
           ? fmt::format("Rank {} reads the output for its token {} back from the memory of rank {}, slot [{}, {}].",
                         found.rank, row.token, row.slice, row.source, row.slot)
           : fmt::format("Rank {} looks for the {} of token {} of rank {} in slot [{}, {}] of its buffer.", found.rank,
-                        part_words(row.payload), row.token, row.source, row.source, row.slot);
+                        row_words(row.payload), row.token, row.source, row.source, row.slot);
   if (row.written_offset == row.expected_offset && row.race && row.found_writer >= 0 && row.found_writer != writer)
     out += fmt::format(" Rank {} put it there, and rank {} wrote over it.", writer, row.found_writer);
   if (is_moved(row))

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kWidth = 600, kMostBlocks = 6;
+constexpr std::int64_t kStripWidth = 600, kMostBlocks = 6;
 
 // Blocks of `size` rows, one for each source up to `last`, in pixels.
 Json blocks_of(std::int64_t size, std::int64_t first, std::int64_t last, double pixels_a_row) {
@@ -39,7 +39,7 @@ Json strip_values(std::int64_t reader, std::int64_t reader_size, std::int64_t wr
   const std::int64_t source = writer * ranks_per_writer;
   const std::int64_t first = std::max<std::int64_t>(source - kMostBlocks, 0);
   const double rows = static_cast<double>((source - first + 1) * std::max(reader_size, writer_size));
-  const double scale = static_cast<double>(kWidth) / rows;
+  const double scale = static_cast<double>(kStripWidth) / rows;
   const auto at = [&](std::int64_t size) {
     return fmt::format("{:.1f}", scale * static_cast<double>((source - first) * size) + 8);
   };

@@ -24,9 +24,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostListed = 8;  // options and defaults, without --verbose
-constexpr std::size_t kWidth = 100;
 
-struct Options : ServerOptions {
+struct UpgradeArguments : ServerOptions {
   std::optional<std::string> from, to, source, report;
   std::vector<std::string> paths;
   std::string format = "text";
@@ -156,7 +155,8 @@ struct VersionPair {
   bool asks = false;  // the checkout stands for `to`
 };
 
-Result<VersionPair> versions_of(const Options& options, const Checkout& checkout, const PreparedServer& prepared) {
+Result<VersionPair> versions_of(const UpgradeArguments& options, const Checkout& checkout,
+                                const PreparedServer& prepared) {
   const bool asks = checkout.code && checkout.beside.engine == prepared.engine->name;
   const auto version = [&](const std::string& option, const std::optional<std::string>& given,
                            const VersionMatch& otherwise) -> Result<VersionMatch> {
@@ -185,8 +185,8 @@ std::vector<OpenMachine> machines_of(const PreparedServer& prepared, const Versi
   return {OpenMachine{}};
 }
 
-Upgrade compare(const Options& options, const Checkout& checkout, PreparedServer prepared, const VersionPair& versions,
-                const LaunchText& text, const OpenMachine& machine) {
+Upgrade compare(const UpgradeArguments& options, const Checkout& checkout, PreparedServer prepared,
+                const VersionPair& versions, const LaunchText& text, const OpenMachine& machine) {
   if (machine.nvlink_domain) prepared.how.nvlink_domain = machine.nvlink_domain;
   if (machine.gpu_memory_gib) prepared.how.gpu_memory_gib = machine.gpu_memory_gib;
   const LaunchedServer& server = prepared.server;
@@ -237,7 +237,7 @@ std::string as_text(const std::vector<Upgrade>& all, bool verbose) {
     out += fmt::format("{}== {}: {} -> {}{}\n", out.empty() ? "" : "\n", one.place, one.from, one.to,
                        one.machine.empty() ? "" : ", " + one.machine);
     if (!one.rules.empty())
-      for (const std::string& part : wrap(one.rules, kWidth - 2, 2)) out += "  " + part + '\n';
+      for (const std::string& part : wrap(one.rules, kTextWidth - 2, 2)) out += "  " + part + '\n';
     std::vector<std::vector<std::string>> cells;
     for (const Fact& fact : one.facts) {
       const bool moved = fact.before != fact.after;
@@ -246,14 +246,14 @@ std::string as_text(const std::vector<Upgrade>& all, bool verbose) {
                                                : fmt::format("{} (as before)", fact.after)});
     }
     for (const std::string& line : table(cells, {}))
-      for (const std::string& part : wrap(line.substr(2), kWidth - 2, 4)) out += "  " + part + '\n';
+      for (const std::string& part : wrap(line.substr(2), kTextWidth - 2, 4)) out += "  " + part + '\n';
     for (const ListOf& list : lists_of(one)) {
       if (list.items->empty()) continue;
       const bool short_words = list.items == &one.added || list.items == &one.vanished || list.items == &one.defaults;
       if (!short_words) {
         out += fmt::format("  {}:\n", list.title);
         for (const std::string& item : *list.items)
-          for (const std::string& line : wrap(item, kWidth - 4, 2)) out += "    " + line + '\n';
+          for (const std::string& line : wrap(item, kTextWidth - 4, 2)) out += "    " + line + '\n';
         continue;
       }
       const std::size_t shown = verbose ? list.items->size() : std::min(list.items->size(), kMostListed);
@@ -261,7 +261,7 @@ std::string as_text(const std::vector<Upgrade>& all, bool verbose) {
           fmt::format("{} ({}): {}", list.title, list.items->size(),
                       fmt::join(list.items->begin(), list.items->begin() + static_cast<std::ptrdiff_t>(shown), ", "));
       if (shown < list.items->size()) words += ", .. (--verbose shows all)";
-      for (const std::string& line : wrap(words, kWidth - 2, 4)) out += "  " + line + '\n';
+      for (const std::string& line : wrap(words, kTextWidth - 2, 4)) out += "  " + line + '\n';
     }
   }
   return out;
@@ -331,7 +331,7 @@ std::string as_page(const std::vector<Upgrade>& all) {
   return page_html(page);
 }
 
-Result<Checkout> start_checkout(const Options& options) {
+Result<Checkout> start_checkout(const UpgradeArguments& options) {
   if (!options.source) return Checkout{};
   Result<std::unique_ptr<EngineProcess>> code = EngineProcess::start_source(*options.source);
   if (!code) return tl::unexpected(code.error());
@@ -348,7 +348,7 @@ bool says_the_same(const Upgrade& a, const Upgrade& b) {
          std::ranges::equal(a.facts, b.facts, same_fact);
 }
 
-Result<std::vector<Upgrade>> compare_all(const Options& options, const CommandLine& line, Io& io) {
+Result<std::vector<Upgrade>> compare_all(const UpgradeArguments& options, const CommandLine& line, Io& io) {
   LaunchPaths paths{options.paths, line.after_dashes, {}, {}};
   if (line.after_dashes && !options.paths.empty()) return unusable("give paths or a command after `--`, not both");
   if (auto added = add_environment(options.env, paths.env); !added) return tl::unexpected(added.error());
@@ -387,7 +387,7 @@ Result<std::vector<Upgrade>> compare_all(const Options& options, const CommandLi
   return out;
 }
 
-Result<int> run_upgrade(const Options& options, const CommandLine& line, Io& io) {
+Result<int> run_upgrade(const UpgradeArguments& options, const CommandLine& line, Io& io) {
   const auto format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
   if (!options.from && !options.to && !options.source)
@@ -401,7 +401,7 @@ Result<int> run_upgrade(const Options& options, const CommandLine& line, Io& io)
   return std::ranges::any_of(*all, &Upgrade::ends_with_error) ? kErrorFound : kNothingWrong;
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, UpgradeArguments& options) {
   add_value(command, "paths", options.paths, "PATH", "Files, folders and patterns; - is standard input");
   add_value(command, "--from", options.from, "VERSION", "The version now; default: the one that each launch names");
   add_value(command, "--to", options.to, "VERSION", "The version then; default: the newest known");
@@ -416,8 +416,8 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_upgrade(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "upgrade", "What another version changes for each server", add_options,
-                       run_upgrade);
+  add_command<UpgradeArguments>(program, line, "upgrade", "What another version changes for each server", add_options,
+                                run_upgrade);
 }
 
 }  // namespace a2asim

@@ -17,7 +17,7 @@
 namespace a2asim {
 namespace {
 
-struct Options {
+struct ValidateArguments {
   std::vector<std::string> files;
   std::string backend = "cuda";
   std::string guard = "both";
@@ -27,7 +27,7 @@ struct Options {
   std::optional<std::string> ranks_per_gpu, gpus, timeout_ms, join_timeout_s, call_timeout_s;
 };
 
-Result<Backend> find_device(const Options& options, std::ostream& notes) {
+Result<Backend> find_device(const ValidateArguments& options, std::ostream& notes) {
   BackendOptions with;
   CudaDeviceOptions& cuda = with.cuda;
   cuda.peer_memory = options.peer_memory;
@@ -66,7 +66,7 @@ Result<std::vector<Scenario>> load_all(const std::vector<std::string>& files) {
   return all;
 }
 
-Result<int> run_validate(const Options& options, const CommandLine& line, Io& io) {
+Result<int> run_validate(const ValidateArguments& options, const CommandLine& line, Io& io) {
   if (line.after_dashes) return fail(ErrorKind::bad_input, "validate takes no words after `--`");
   const auto format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
@@ -102,7 +102,7 @@ Result<int> run_validate(const Options& options, const CommandLine& line, Io& io
   return differs ? kErrorFound : kNothingWrong;
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, ValidateArguments& options) {
   add_value(command, "files", options.files, "FILE", "Scenario files, YAML or JSON");
   add_value(command, "--backend,--device", options.backend, "BACKEND",
             "cuda, sim, or the path of a plug-in (gpu/backend_plugin.h); default cuda");
@@ -128,8 +128,8 @@ void add_options(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_validate(CLI::App& program, CommandLine& line) {
-  add_command<Options>(program, line, "validate", "Does a real device do what the simulator says?", add_options,
-                       run_validate);
+  add_command<ValidateArguments>(program, line, "validate", "Does a real device do what the simulator says?",
+                                 add_options, run_validate);
 }
 
 }  // namespace a2asim

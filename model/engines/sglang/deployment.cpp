@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/base/clamped_math.h"
 #include "model/engines/sglang/cap_variable.h"
 #include "model/engines/sglang/questions/asked.h"
 #include "model/engines/sglang/stages/stages.h"
@@ -14,8 +15,6 @@ namespace {
 using stages::Said;
 
 constexpr std::int64_t kMaxWorld = 4096;  // ranks; no deployment has more, and everything below stays far from overflow
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
 Result<CaptureTokenList> capture_list(const SglangPart& part, const Deployment& deployment, std::int64_t bs) {
   const std::int64_t replicas = deployment.topology.attn_dp_size, width = deployment.num_tokens_per_bs;

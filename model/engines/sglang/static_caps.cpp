@@ -32,8 +32,6 @@ constexpr std::array<StaticCapRow, 7> kRows{{
      true, "the batch leaves the mega kernels for the slower path"},
 }};
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
-
 std::int64_t own_limit(const StaticCapInputs& inputs) {
   return inputs.backend == B::deepep ? inputs.deepep.most_tokens : row_of(inputs.backend).own_limit;
 }

@@ -33,7 +33,7 @@ std::string now(std::string_view value) { return fmt::format("now {}", value); }
 
 void set_size(const Change& change, Launch& launch) { launch.args.*change.member = change.number; }
 
-using Changes = std::vector<Change>;
+using FixChanges = std::vector<Change>;
 
 Fix with_dp_attention(const ServerArgs& args) {
   Fix fix;
@@ -43,7 +43,7 @@ Fix with_dp_attention(const ServerArgs& args) {
   return fix;
 }
 
-void add_parallel(const ServerArgs& args, Changes& out) {
+void add_parallel(const ServerArgs& args, FixChanges& out) {
   if (args.enable_dp_lm_head)
     out.push_back({remove_flag("--enable-dp-lm-head"),
                    [](const Change&, Launch& launch) { launch.args.enable_dp_lm_head = false; }});
@@ -68,7 +68,7 @@ void add_parallel(const ServerArgs& args, Changes& out) {
 }
 
 // Context parallelism and data-parallel experts.
-void add_expert_groups(const ServerArgs& args, Changes& out) {
+void add_expert_groups(const ServerArgs& args, FixChanges& out) {
   const auto size = [&](std::string_view flag, ServerArgs::Int ServerArgs::*member, std::int64_t wanted) {
     if (args.*member == wanted) return;
     out.push_back(
@@ -84,7 +84,7 @@ void add_expert_groups(const ServerArgs& args, Changes& out) {
   size("--attn-cp-size", &ServerArgs::attn_cp_size, 1);
 }
 
-void add_runners(const StartRules& rules, const ServerArgs& args, Changes& out) {
+void add_runners(const StartRules& rules, const ServerArgs& args, FixChanges& out) {
   std::vector<std::string_view> runners = {"auto", "deep_gemm"};
   if (args.moe_a2a_backend == "flashinfer") runners = split_words(rules.flashinfer_runners);
   for (const std::string_view runner : runners)
@@ -94,7 +94,7 @@ void add_runners(const StartRules& rules, const ServerArgs& args, Changes& out) 
                      std::string(runner)});
 }
 
-void add_prefill_cp(const ServerArgs& args, Changes& out) {
+void add_prefill_cp(const ServerArgs& args, FixChanges& out) {
   const bool given =
       args.enable_nsa_prefill_context_parallel || args.enable_prefill_context_parallel || args.enable_prefill_cp;
   if (!given) return;
@@ -113,7 +113,7 @@ void add_prefill_cp(const ServerArgs& args, Changes& out) {
                  }});
 }
 
-void add_modes(const ServerArgs& args, Changes& out) {
+void add_modes(const ServerArgs& args, FixChanges& out) {
   if (args.flashinfer_a2a_dispatch_type)
     out.push_back({remove_flag("--flashinfer-a2a-dispatch-type", *args.flashinfer_a2a_dispatch_type),
                    [](const Change&, Launch& launch) { launch.args.flashinfer_a2a_dispatch_type.reset(); }});
@@ -129,7 +129,7 @@ void add_modes(const ServerArgs& args, Changes& out) {
 }
 
 // The handlers have divided the chunk by dp_size where they are refused for its size.
-void add_caps(const ServerArgs& given, const StartOutcome& refused, Changes& out) {
+void add_caps(const ServerArgs& given, const StartOutcome& refused, FixChanges& out) {
   const StaticCapRow* row = find_static_cap(given.moe_a2a_backend);
   if (row == nullptr) return;
   const std::int64_t chunk = refused.args.chunked_prefill_size.value_or(0);
@@ -147,8 +147,8 @@ void add_caps(const ServerArgs& given, const StartOutcome& refused, Changes& out
                    whole});
 }
 
-Changes possible_changes(const StartRules& rules, const ServerArgs& given, const StartOutcome& refused) {
-  Changes out;
+FixChanges possible_changes(const StartRules& rules, const ServerArgs& given, const StartOutcome& refused) {
+  FixChanges out;
   add_parallel(given, out);
   add_expert_groups(given, out);
   add_caps(given, refused, out);
@@ -164,7 +164,7 @@ Launch with(const Change& change, Launch launch) {
 }
 
 // Up to `most` changes that `launch`, which is refused with `error`, needs together; no steps where there are none.
-Fix together(const StartRules& rules, const Changes& changes, const Launch& launch, const HandlerError& error,
+Fix together(const StartRules& rules, const FixChanges& changes, const Launch& launch, const HandlerError& error,
              int most) {
   std::vector<std::pair<const Change*, StartOutcome>> steps;
   for (const Change& change : changes) {
@@ -185,7 +185,7 @@ Fix together(const StartRules& rules, const Changes& changes, const Launch& laun
 }
 
 // The changes that are enough alone, or else those that are enough together.
-std::vector<Fix> search(const StartRules& rules, const Changes& changes, const Launch& launch,
+std::vector<Fix> search(const StartRules& rules, const FixChanges& changes, const Launch& launch,
                         const HandlerError& error) {
   std::vector<Fix> fixes;
   for (const Change& change : changes) {
@@ -199,7 +199,7 @@ std::vector<Fix> search(const StartRules& rules, const Changes& changes, const L
 }
 
 // Where the backend cannot be had in any way: leave it.
-Changes without_backend(const ServerArgs& given) {
+FixChanges without_backend(const ServerArgs& given) {
   return {{set_flag("--moe-a2a-backend", {"none"}, now(given.moe_a2a_backend)),
            [](const Change&, Launch& launch) { launch.args.moe_a2a_backend = "none"; }},
           {set_flag("--moe-runner-backend", {"auto"}, now(given.moe_runner_backend)),

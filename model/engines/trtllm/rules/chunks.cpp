@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/base/clamped_math.h"
+
 namespace a2asim::trtllm {
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t sum(std::span<const std::int64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace a2asim::vllm {
+#include "model/base/clamped_math.h"
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
+namespace a2asim::vllm {
 
 // most_tokens: of a data-parallel rank; each of its `sp` sequence-parallel ranks has its share.
 constexpr std::int64_t num_rounds(std::int64_t most_tokens, std::int64_t sp, std::int64_t chunk) {
