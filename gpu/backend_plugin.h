@@ -11,8 +11,9 @@
  * runs in a process of its own; what crashes, hangs or returns sizes that cannot be ends that process only. What create
  * is given stays valid until destroy, what other calls are given until they return.
  *
- * Functions give 0, or anything else for a failure, whose text `error` then gives. Functions behind a capability may be
- * NULL without it; the others may not. All sizes are bytes unless they say otherwise; nothing here is C++.
+ * Functions give 0, or anything else for a failure, whose text `error` then gives; one that begins with "SKIPPED: "
+ * says that this backend cannot be asked that, and counts as skipped. Functions behind a capability may be NULL without
+ * it; the others may not. All sizes are bytes unless they say otherwise; nothing here is C++.
  */
 #ifndef A2ASIM_GPU_BACKEND_PLUGIN_H
 #define A2ASIM_GPU_BACKEND_PLUGIN_H

@@ -10,12 +10,7 @@ unset CDPATH
 setup
 # For a verdict in minutes the program is hardly optimized; `cmake --preset release` and a
 # build put the fast one, with all parts, in its place.
-configure quick
-if ! (build quick --target a2asim); then
-  say "Files of one folder do not compile together (A2ASIM_ALONE in tools/cmake/A2asimTargets.cmake): building one by one"
-  configure quick -DA2ASIM_UNITY=OFF
-  build quick --target a2asim
-fi
+build_united quick --target a2asim
 
 program=$A2ASIM_ROOT/build/release/tools/a2asim
 unexpected=0

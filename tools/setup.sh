@@ -165,6 +165,17 @@ build() {
   (cd "$A2ASIM_ROOT" && cmake --build --preset "$@") || die "the build of preset $1 failed (see above)"
 }
 
+# build_united PRESET [--target ..]: from scratch, with many files compiled as one. Where they do not compile together,
+# one by one: slower, and the same program.
+build_united() {
+  configure "$1" -DA2ASIM_UNITY=ON
+  if ! (build "$@"); then
+    say "Some files do not compile together (A2ASIM_ALONE in tools/cmake/A2asimTargets.cmake): building one by one"
+    configure "$1" -DA2ASIM_UNITY=OFF
+    build "$@"
+  fi
+}
+
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
   case "${1:-}" in
     "" | --sanitize) setup "$@" ;;

@@ -47,8 +47,12 @@ fuzz() {
 if [ $sanitize = yes ]; then setup --sanitize; else setup; fi
 setup_browser
 setup_test_packages
-configure release  # puts right what quickstart.sh left in this folder
-build release
+if [ -e "$A2ASIM_ROOT/build/release/CMakeCache.txt" ]; then
+  configure release  # puts right what quickstart.sh left in this folder
+  build release
+else
+  build_united release
+fi
 run_tests release
 
 if [ $sanitize = yes ]; then

@@ -38,10 +38,14 @@ void Trial::need(const Bench& bench, Capability capability) const {
 
 void Trial::check(bool holds, std::string what) const {
   if (holds) return;
-  // A call that says so itself: this backend cannot be asked that.
-  constexpr std::string_view mark = "SKIPPED: ";
-  if (const auto at = what.find(mark); at != std::string::npos) throw Skipped{what.substr(at + mark.size()), {}};
+  if (auto why = skip_reason(what)) throw Skipped{std::move(*why), {}};
   throw Failed{std::move(what)};
+}
+
+std::optional<std::string> skip_reason(std::string_view error) {
+  constexpr std::string_view mark = "SKIPPED: ";
+  const auto at = error.find(mark);
+  return at == std::string_view::npos ? std::nullopt : std::optional(std::string(error.substr(at + mark.size())));
 }
 
 std::span<const Case> cases() {

@@ -32,6 +32,9 @@ struct Subject {
   std::function<Result<std::unique_ptr<Dispatcher>>(const std::vector<AllToAllConfig>& configs, bool guard)> make;
 };
 
+// Why a backend says that it cannot be asked something: what follows "SKIPPED: " in its error; nothing if it is one.
+std::optional<std::string> skip_reason(std::string_view error);
+
 enum class CaseOutcome : std::uint8_t { passed, failed, skipped };
 std::string_view name(CaseOutcome outcome);
 

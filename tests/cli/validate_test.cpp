@@ -20,7 +20,17 @@ namespace a2asim {
 namespace {
 
 // How the device in the test departs from the truth.
-enum class Flaw { none, byte_in_slice, byte_in_output, no_guard, no_refusal, no_timeout, full_gpu };
+enum class Flaw {
+  none,
+  byte_in_slice,
+  byte_in_output,
+  no_guard,
+  no_refusal,
+  no_timeout,
+  full_gpu,
+  too_few_gpus,
+  broken
+};
 
 // A simulator that behaves like the CUDA backend: refuses, guards, times out.
 class StandIn final : public Device, public AllToAll {
@@ -141,6 +151,8 @@ class StandIn final : public Device, public AllToAll {
 
 MakeDevice stand_in(Flaw flaw) {
   return [flaw](const DeviceRequest& request) -> Result<std::unique_ptr<Device>> {
+    if (flaw == Flaw::too_few_gpus) return fail(ErrorKind::runtime_error, "SKIPPED: one rank a GPU");
+    if (flaw == Flaw::broken) return fail(ErrorKind::runtime_error, "no memory");
     return std::make_unique<StandIn>(request, flaw);
   };
 }
@@ -198,6 +210,14 @@ TEST_CASE("validate: graph steps go through capture and replay") {
   const ScenarioValidation off = validated("graph_buckets", false);
   CHECK(off.graph_layers == 8);
   CHECK(off.nan_tokens + off.wrong_tokens > 0);
+}
+
+TEST_CASE("validate: a device that cannot be asked for so many ranks is skipped, one that breaks fails") {
+  const ScenarioValidation few = validated("collapse", false, Flaw::too_few_gpus);
+  CHECK(few.result == CheckResult::skipped);
+  REQUIRE(few.remarks.size() == 1);
+  CHECK(few.remarks[0].what == "one rank a GPU");
+  CHECK(validated("collapse", false, Flaw::broken).result == CheckResult::failed);
 }
 
 TEST_CASE("validate: missing ranks and refusals") {

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/launch.h"
@@ -76,6 +78,23 @@ TEST_CASE("deploy_command says what came of a command") {
 
   CHECK_FALSE(deploy_command("python3 serve.py --tp 8", {}).has_value());
   CHECK_FALSE(deploy_command("python3 -m sglang.launch_server --model-path M --tp 99999", {}).has_value());
+}
+
+TEST_CASE("the schemas for editors name every engine") {
+  for (const char* path : {"/sim/scenario/scenario.schema.json", "/tools/docs/a2asim.schema.json"}) {
+    CAPTURE(path);
+    std::ifstream file(std::string(A2ASIM_SOURCE_DIR) + path);
+    const auto schema = nlohmann::json::parse(file);
+    for (const Engine* engine : engines()) {
+      CAPTURE(engine->name);
+      const std::string name(engine->name);
+      CHECK(schema["properties"].contains(name));
+      if (schema["properties"].contains("engine"))
+        CHECK(std::ranges::count(schema["properties"]["engine"]["enum"], nlohmann::json(name)) == 1);
+      if (schema["properties"].contains("per-path"))
+        CHECK(schema["properties"]["per-path"]["items"]["properties"].contains(name));
+    }
+  }
 }
 
 }  // namespace a2asim

@@ -7,6 +7,7 @@
 
 #include "sim/alltoall/batch_data.h"
 #include "sim/alltoall/judge.h"
+#include "sim/conformance/suite.h"
 #include "tools/validate/validate_expected.h"
 
 namespace a2asim {
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::byte kPoison{0xFF};  // as SimOptions: NaN in every float type
 constexpr std::size_t kRemarksOfAKind = 4;
-constexpr std::string_view kCannot = "SKIPPED: ";  // how an error begins where this device cannot be asked that
 
 // What a rank gives to dispatch; zeros where the simulation carries no bytes.
 class Inputs {
@@ -100,7 +100,10 @@ std::unique_ptr<Device> ValidationMirror::make(const MirroredLayer& layer, Check
   request.short_timeout = waits;
   auto made = make_device_(request);
   if (made) return std::move(*made);
-  add(kind, false, layer, "the all-to-all could not be constructed on the device: " + made.error().message);
+  if (auto why = conformance::skip_reason(made.error().message))
+    add(kind, CheckResult::skipped, layer, std::move(*why));
+  else
+    add(kind, false, layer, "the all-to-all could not be constructed on the device: " + made.error().message);
   return nullptr;
 }
 
@@ -192,7 +195,7 @@ void ValidationMirror::dispatching(const MirroredLayer& layer, SimAllToAll& allt
   if (done_) return;
   if (layer.layer == 0) ++out_.steps;
   if (refuses(layer)) return;
-  if (!is_ready(layer)) return stop("the device failed");
+  if (!is_ready(layer)) return stop(device_ == nullptr ? "no all-to-all on the device" : "the device failed");
   const bool replays = std::ranges::any_of(layer.decisions, &RankDecision::replay);
   is_graph_ = replays && layer.invalid_expert_id.has_value() && can_.has(Capability::graphs);
   if (replays && !is_graph_)
@@ -205,10 +208,9 @@ void ValidationMirror::dispatching(const MirroredLayer& layer, SimAllToAll& allt
   }
   if (!can_compare(layer, alltoall)) return;
   auto ran = is_graph_ ? run_graph(layer, layer.inputs) : device_->all_to_all().dispatch(layer.inputs);
-  if (is_graph_ && !ran && ran.error().message.starts_with(kCannot)) {
+  if (const auto why = ran ? std::nullopt : conformance::skip_reason(ran.error().message); is_graph_ && why) {
     is_graph_ = false;
-    const std::string why = ran.error().message.substr(kCannot.size());
-    add(CheckKind::receive, CheckResult::skipped, layer, "run eagerly, with the sizes of the graph: " + why);
+    add(CheckKind::receive, CheckResult::skipped, layer, "run eagerly, with the sizes of the graph: " + *why);
     ran = device_->all_to_all().dispatch(layer.inputs);
   }
   if (ran) ran = pass_on_slots(layer, alltoall);
