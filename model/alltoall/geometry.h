@@ -25,7 +25,11 @@ struct RankGeometry {
   std::int64_t combine_bytes_per_token = 0;
   std::int64_t slice_bytes = 0;
 
-  bool has_layout_of(const RankGeometry& other) const;  // all but R and tokens
+  bool has_layout_of(const RankGeometry& other) const {  // all but R and tokens
+    return max_num_tokens == other.max_num_tokens && payload_data == other.payload_data &&
+           dispatch_bytes_per_token == other.dispatch_bytes_per_token &&
+           combine_bytes_per_token == other.combine_bytes_per_token && slice_bytes == other.slice_bytes;
+  }
 };
 
 struct GeometryVerdict {
@@ -44,7 +48,14 @@ struct GeometryVerdict {
   bool agrees() const { return same_r && same_layout; }
 
  private:
+  struct Room {
+    std::int64_t rows = 0;  // reserved: ep_size * R
+    bool dispatch = true, combine = true;
+  };
+  static Room room_of(const RankGeometry& own, std::int64_t ep_size);
+
   RankGeometry first_;
+  Room room_of_first_;  // and of all that are like it
   bool has_first_ = false;
 };
 
