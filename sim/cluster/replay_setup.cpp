@@ -47,7 +47,7 @@ void settle_start(const Scenario& scenario, ScenarioDeployment& out) {
 }
 
 // The engine of the command, and whether the scenario says the same.
-Result<const Engine*> engine_of(const Scenario& scenario, std::string_view file, const LaunchCommand& command) {
+Result<const Engine*> engine_of_launch(const Scenario& scenario, std::string_view file, const LaunchCommand& command) {
   const Engine& engine = find_engine(command);
   if (scenario.engine && *scenario.engine != engine.name)
     return scenario_error(
@@ -75,7 +75,7 @@ Result<ScenarioDeployment> deploy(const Scenario& scenario, std::string_view fil
   };
   Result<LaunchCommand> command = parse_launch_command(launch_text(scenario, version.text));
   if (!command) return launch_error(command.error());
-  const Result<const Engine*> engine = engine_of(scenario, file, *command);
+  const Result<const Engine*> engine = engine_of_launch(scenario, file, *command);
   if (!engine) return tl::unexpected(engine.error());
   const Result<VersionMatch> match = !version.is_given() ? (*engine)->find_version(scenario.version.value_or("newest"))
                                                          : find_version(**engine, version);

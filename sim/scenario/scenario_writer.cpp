@@ -34,7 +34,7 @@ std::uint32_t take_code_point(std::string_view& text) {
   return code;
 }
 
-std::string quoted(std::string_view text) {
+std::string yaml_quoted(std::string_view text) {
   if (needs_no_quotes(text)) return std::string(text);
   std::string out = "\"";
   while (!text.empty()) {
@@ -62,7 +62,7 @@ std::string parallel_lines(const Parallel& parallel) {
     } else if (field.boolean != nullptr) {
       if (const auto& boolean = parallel.*field.boolean) value = *boolean ? "true" : "false";
     } else if (field.word != nullptr) {
-      if (const auto& word = parallel.*field.word) value = quoted(*word);
+      if (const auto& word = parallel.*field.word) value = yaml_quoted(*word);
     } else if (const auto& entries = parallel.*field.list; !entries.empty()) {
       value = list(entries);
     }
@@ -74,15 +74,16 @@ std::string parallel_lines(const Parallel& parallel) {
 std::string deployment_lines(const Scenario& scenario) {
   std::string out;
   if (scenario.engine && scenario.version) {
-    out += fmt::format("{}: {}\n", *scenario.engine, quoted(*scenario.version));  // the short form
+    out += fmt::format("{}: {}\n", *scenario.engine, yaml_quoted(*scenario.version));  // the short form
   } else {
     if (scenario.engine) out += fmt::format("engine: {}\n", *scenario.engine);
-    if (scenario.version) out += fmt::format("version: {}\n", quoted(*scenario.version));
+    if (scenario.version) out += fmt::format("version: {}\n", yaml_quoted(*scenario.version));
   }
-  if (scenario.launch) out += fmt::format("launch: {}\n", quoted(*scenario.launch));
+  if (scenario.launch) out += fmt::format("launch: {}\n", yaml_quoted(*scenario.launch));
   if (scenario.parallel) out += parallel_lines(*scenario.parallel);
   if (!scenario.env.empty()) out += "env:\n";
-  for (const auto& [name, value] : scenario.env) out += fmt::format("  {}: {}\n", quoted(name), quoted(value));
+  for (const auto& [name, value] : scenario.env)
+    out += fmt::format("  {}: {}\n", yaml_quoted(name), yaml_quoted(value));
   return out;
 }
 
@@ -153,7 +154,7 @@ std::string expect_value(const Expect& expect) {
 }  // namespace
 
 std::string to_yaml(const Scenario& scenario) {
-  std::string out = fmt::format("name: {}\n", quoted(scenario.name));
+  std::string out = fmt::format("name: {}\n", yaml_quoted(scenario.name));
   out += deployment_lines(scenario) + model_lines(scenario) + "steps:\n";
   for (const Step& step : scenario.steps) out += step_line(step);
   if (!scenario.faults.empty()) out += "faults:\n";
@@ -161,7 +162,7 @@ std::string to_yaml(const Scenario& scenario) {
   if (scenario.expect) out += fmt::format("expect: {}\n", expect_value(*scenario.expect));
   if (!scenario.expect_by_generation.empty()) out += "expect_by_generation:\n";
   for (const auto& [generation, expect] : scenario.expect_by_generation) {
-    out += fmt::format("  {}: {}\n", quoted(generation), expect_value(expect));
+    out += fmt::format("  {}: {}\n", yaml_quoted(generation), expect_value(expect));
   }
   return out;
 }

@@ -41,7 +41,7 @@ GeometryWorld::GeometryWorld(int ranks, std::string_view generation) : ranks_(st
       "model: {{num_experts: 256, top_k: 8, hidden_size: 7168}}\n"
       "steps: [{{mode: decode, tokens: [{}]}}]\n",
       generation, ranks, ranks, ones);
-  deployed_ = need(deploy(need(parse_scenario(text, "bench")), "bench", ""));
+  deployed_ = need(deploy(need(parse_scenario(text, "bench")), "bench", {}));
   if (deployed_.verdict != Verdict::agrees) stop("the benchmark's deployment does not start: " + deployed_.why);
   cluster_ = need(Cluster::create(*deployed_.deployment, {}));
   Random random(7);

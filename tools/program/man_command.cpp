@@ -11,7 +11,7 @@ namespace a2asim {
 namespace {
 
 // Text for roff: dashes that can be copied, and no line that is taken for a request.
-std::string escaped(std::string_view text) {
+std::string roff_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const bool starts_line = out.empty() || out.back() == '\n';
@@ -54,7 +54,7 @@ std::string paragraphs(std::string_view text) {
     if (line.empty()) continue;
     if (!verbatim && fresh) out += ".PP\n";
     fresh = verbatim;
-    out += escaped(line) + '\n';
+    out += roff_escaped(line) + '\n';
   }
   return out + (verbatim ? ".fi\n" : "");
 }
@@ -65,9 +65,9 @@ std::string man_options(const CLI::App& app) {
     if (option->get_group().empty()) continue;
     const bool takes_value = option->get_items_expected_max() > 0 && !option->get_positional();
     const std::string head = option->get_positional() ? option->get_type_name() : option->get_name(false, true);
-    out += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", escaped(head),
-                       takes_value ? fmt::format(" \\fI{}\\fR", escaped(option->get_type_name())) : "",
-                       escaped(option->get_description()));
+    out += fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", roff_escaped(head),
+                       takes_value ? fmt::format(" \\fI{}\\fR", roff_escaped(option->get_type_name())) : "",
+                       roff_escaped(option->get_description()));
   }
   return out;
 }
@@ -77,7 +77,7 @@ std::string usage_of(const CLI::App& app, const std::string& name) {
   const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(app.get_formatter());
   const std::string usage = formatter->make_usage(&app, name);
   const std::size_t begin = std::string_view("Usage: ").size();
-  return escaped(usage.substr(begin, usage.find('\n') - begin));
+  return roff_escaped(usage.substr(begin, usage.find('\n') - begin));
 }
 
 std::string manual_page(const CLI::App& program) {
@@ -85,13 +85,13 @@ std::string manual_page(const CLI::App& program) {
   out += fmt::format(".SH NAME\na2asim \\- {}\n",
                      "check the size of the all\\-to\\-all of mixture\\-of\\-experts serving");
   out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR\n", usage_of(program, program.get_name()));
-  out += fmt::format(".SH DESCRIPTION\n{}\n", escaped(program.get_description()));
+  out += fmt::format(".SH DESCRIPTION\n{}\n", roff_escaped(program.get_description()));
   out += paragraphs(program.get_footer());
   out += ".SH OPTIONS\n" + man_options(program) + ".SH COMMANDS\n";
   for (const CLI::App* command : program.get_subcommands({})) {
     if (command->get_group().empty()) continue;
     const std::string name = program.get_name() + ' ' + command->get_name();
-    out += fmt::format(".SS {}\n{}\n", usage_of(*command, name), escaped(command->get_description()));
+    out += fmt::format(".SS {}\n{}\n", usage_of(*command, name), roff_escaped(command->get_description()));
     out += man_options(*command) + paragraphs(command->get_footer());
   }
   return out;
