@@ -9,28 +9,28 @@
 namespace a2asim {
 namespace {
 
-using Json = nlohmann::json;
+using ReadJson = nlohmann::json;
 
 constexpr std::int64_t kSmall = 12;  // numbers of the first half of the questions; the others draw from larger ones
 constexpr std::int64_t kLarge = 600;
 
-std::vector<Json> draw(const EngineQuestions& questions, QuestionKind kind, const ConformOptions& options) {
+std::vector<ReadJson> draw(const EngineQuestions& questions, QuestionKind kind, const ConformOptions& options) {
   Random random(options.seed * kQuestionKinds.size() + static_cast<std::uint64_t>(kind));
-  std::vector<Json> drawn;
+  std::vector<ReadJson> drawn;
   std::set<std::string> seen;
   // Some kinds have few questions: what was drawn before is not asked again.
   for (std::int64_t tried = 0; tried < 4 * options.questions && std::ssize(drawn) < options.questions; ++tried) {
-    Json question = questions.draw(kind, random, std::ssize(drawn) * 2 < options.questions ? kSmall : kLarge);
+    ReadJson question = questions.draw(kind, random, std::ssize(drawn) * 2 < options.questions ? kSmall : kLarge);
     if (seen.insert(question.dump()).second) drawn.push_back(std::move(question));
   }
   return drawn;
 }
 
-Result<Json> answer_of(const EngineQuestions& questions, const Version& version, QuestionKind kind,
-                       const Json& question) {
+Result<ReadJson> answer_of(const EngineQuestions& questions, const Version& version, QuestionKind kind,
+                           const ReadJson& question) {
   try {
     return questions.answer(version, kind, question);
-  } catch (const Json::exception& error) {
+  } catch (const ReadJson::exception& error) {
     return fail(ErrorKind::bad_input,
                 fmt::format("a drawn question of the kind {} lacks a field: {}", name(kind), error.what()));
   }
@@ -40,7 +40,7 @@ Result<void> compare(const EngineQuestions& questions, const std::vector<const V
   for (const Version* version : versions) {
     std::int64_t differing = 0;
     for (std::size_t at = 0; at < kind.questions.size(); ++at) {
-      const Result<Json> own = answer_of(questions, *version, kind.kind, kind.questions[at]);
+      const Result<ReadJson> own = answer_of(questions, *version, kind.kind, kind.questions[at]);
       if (!own) return tl::unexpected(own.error());
       if (!questions.equal(kind.kind, kind.answers[at], *own)) ++differing;
     }
@@ -54,7 +54,7 @@ std::optional<ConformDifference> smallest(const EngineQuestions& questions, cons
   std::optional<ConformDifference> found;
   std::pair<std::size_t, std::string> best;
   for (std::size_t at = 0; at < kind.questions.size(); ++at) {
-    const Json own = questions.answer(version, kind.kind, kind.questions[at]);
+    const ReadJson own = questions.answer(version, kind.kind, kind.questions[at]);
     if (questions.equal(kind.kind, kind.answers[at], own)) continue;
     std::string text = kind.questions[at].dump();
     std::pair size{text.size(), text};
@@ -96,7 +96,7 @@ Result<ConformReport> conform(EngineProcess& outside, const Engine& engine, cons
     ConformKind kind{.kind = static_cast<QuestionKind>(at), .not_loaded = std::nullopt};
     if (outside.answers(kind.kind)) {
       kind.questions = draw(questions, kind.kind, options);
-      Result<std::vector<Json>> answers = outside.ask_all(kind.kind, kind.questions);
+      Result<std::vector<ReadJson>> answers = outside.ask_all(kind.kind, kind.questions);
       if (!answers) return tl::unexpected(answers.error());
       kind.answers = std::move(*answers);
     }

@@ -8,7 +8,7 @@
 namespace a2asim {
 namespace {
 
-using Json = nlohmann::json;
+using ReadJson = nlohmann::json;
 
 constexpr int kProtocol = 1;
 constexpr std::chrono::seconds kGreetingPatience(120);  // it loads what it answers with
@@ -22,14 +22,14 @@ tl::unexpected<Error> wrong(const std::string& line, std::string_view what) {
 constexpr JsonLimits kRuleLimits{.bytes = std::size_t{1} << 20, .depth = 16, .keys = 64};
 constexpr JsonLimits kEngineLimits{.bytes = std::size_t{1} << 20, .depth = 16};  // many answers to a line
 
-Result<Json> object_of(const std::string& line, const JsonLimits& limits) {
-  Result<Json> read = read_json(line, limits);
+Result<ReadJson> object_of(const std::string& line, const JsonLimits& limits) {
+  Result<ReadJson> read = read_json(line, limits);
   if (!read || !read->is_object()) return wrong(line, "with a line that is no JSON object");
   return read;
 }
 
-Result<Json> with_id(const std::string& line, std::int64_t id, const JsonLimits& limits) {
-  Result<Json> read = object_of(line, limits);
+Result<ReadJson> with_id(const std::string& line, std::int64_t id, const JsonLimits& limits) {
+  Result<ReadJson> read = object_of(line, limits);
   if (!read) return read;
   const auto given = read->find("id");
   if (given == read->end() || !given->is_number_integer() || *given != id)
@@ -37,17 +37,17 @@ Result<Json> with_id(const std::string& line, std::int64_t id, const JsonLimits&
   return read;
 }
 
-Json size_answer(std::int64_t size) { return {{"out", {{"runtime_max_tokens_per_rank", size}}}}; }
-Json assertion_answer(const std::string& text) { return {{"error", "AssertionError: " + one_line(text, 400)}}; }
+ReadJson size_answer(std::int64_t size) { return {{"out", {{"runtime_max_tokens_per_rank", size}}}}; }
+ReadJson assertion_answer(const std::string& text) { return {{"error", "AssertionError: " + one_line(text, 400)}}; }
 
 std::string unusable_size() { return "with a size that is no whole number within 0..2147483647"; }
 
 // The function sees what a version's own rule would.
-Result<Json> call(const SizingRule& function, const Json& question) {
+Result<ReadJson> call(const SizingRule& function, const ReadJson& question) {
   std::vector<std::int64_t> list;
   RankView view;
-  if (const Json& counts = question.at("dp_global"); !counts.is_null()) view.dp_global = counts.get_to(list);
-  const Json& predicate = question.at("require_mlp_tp_gather");
+  if (const ReadJson& counts = question.at("dp_global"); !counts.is_null()) view.dp_global = counts.get_to(list);
+  const ReadJson& predicate = question.at("require_mlp_tp_gather");
   view.require_mlp_tp_gather = predicate.is_null()     ? GatherPredicate::raises
                                : predicate.get<bool>() ? GatherPredicate::yes
                                                        : GatherPredicate::no;
@@ -69,8 +69,8 @@ Result<Json> call(const SizingRule& function, const Json& question) {
 
 }  // namespace
 
-Result<Json> read_rule_answer(const std::string& line, std::int64_t id) {
-  const Result<Json> answer = with_id(line, id, kRuleLimits);
+Result<ReadJson> read_rule_answer(const std::string& line, std::int64_t id) {
+  const Result<ReadJson> answer = with_id(line, id, kRuleLimits);
   if (!answer) return answer;
   const auto r = answer->find("runtime_max_tokens_per_rank");
   const auto error = answer->find("error");
@@ -85,33 +85,33 @@ Result<Json> read_rule_answer(const std::string& line, std::int64_t id) {
   return size_answer(*size);
 }
 
-Result<std::vector<Json>> read_engine_answers(const std::string& line, std::int64_t id, std::size_t count) {
-  const Result<Json> read = with_id(line, id, kEngineLimits);
+Result<std::vector<ReadJson>> read_engine_answers(const std::string& line, std::int64_t id, std::size_t count) {
+  const Result<ReadJson> read = with_id(line, id, kEngineLimits);
   if (!read) return tl::unexpected(read.error());
   for (const char* no : {"refused", "unfit"})
-    if (const Json why = read->value(no, Json()); why.is_string())
+    if (const ReadJson why = read->value(no, ReadJson()); why.is_string())
       return fail(ErrorKind::runtime_error, "cannot answer: " + one_line(why.get<std::string>(), 400));
-  const Json answers = read->value("answers", Json());
+  const ReadJson answers = read->value("answers", ReadJson());
   if (!answers.is_array() || answers.size() != count)
     return wrong(line, fmt::format("without a list of {} \"answers\"", count));
-  for (const Json& answer : answers) {
+  for (const ReadJson& answer : answers) {
     const bool is_object = answer.is_object();
-    if (is_object && answer.value("unfit", Json()).is_string()) continue;
+    if (is_object && answer.value("unfit", ReadJson()).is_string()) continue;
     const bool has_error = is_object && answer.contains("error") && answer.at("error").is_string();
     if (!is_object || answer.contains("out") == has_error)
       return wrong(answer.dump(), "without one of \"out\" and \"error\"");
   }
-  return answers.get<std::vector<Json>>();
+  return answers.get<std::vector<ReadJson>>();
 }
 
 Result<EngineGreeting> read_engine_greeting(const std::string& line) {
-  const Result<Json> read = object_of(line, kEngineLimits);
+  const Result<ReadJson> read = object_of(line, kEngineLimits);
   if (!read) return tl::unexpected(read.error());
-  if (const Json refused = read->value("refused", Json()); refused.is_string())
+  if (const ReadJson refused = read->value("refused", ReadJson()); refused.is_string())
     return fail(ErrorKind::bad_input, one_line(refused.get<std::string>(), 400));
-  if (read->value("protocol", Json()) != kProtocol)
+  if (read->value("protocol", ReadJson()) != kProtocol)
     return wrong(line, fmt::format("without \"protocol\": {}", kProtocol));
-  const Json kinds = read->value("kinds", Json());
+  const ReadJson kinds = read->value("kinds", ReadJson());
   if (!kinds.is_array() && !kinds.is_object()) return wrong(line, "without \"kinds\"");
   EngineGreeting out;
   for (const auto& [key, value] : kinds.items()) {
@@ -120,10 +120,10 @@ Result<EngineGreeting> read_engine_greeting(const std::string& line) {
     if (!found) return wrong(line, fmt::format("that it knows the kind '{}', which nobody asks", one_line(kind, 40)));
     out.kinds.push_back(*found);
     if (kinds.is_object() && value.is_array())
-      for (const Json& one : value)
+      for (const ReadJson& one : value)
         if (one.is_string()) out.runs[kind].push_back(one_line(one.get<std::string>(), 200));
   }
-  const Json unfit = read->value("unfit", Json::object());
+  const ReadJson unfit = read->value("unfit", ReadJson::object());
   for (const auto& [kind, why] : unfit.items())
     if (find_question_kind(kind) && why.is_string()) out.unfit[kind] = one_line(why.get<std::string>(), 400);
   return out;
@@ -139,14 +139,14 @@ Result<EngineLine> EngineLine::start(const EngineCommand& command) {
                 fmt::format("cannot start '{}': {}", one_line(command.words.front(), 200), child.error().message));
   line.child_.emplace(std::move(*child));
   if (!command.speaks_protocol) return line;
-  const Result<std::string> first = line.child_->ask(Json{{"protocol", kProtocol}}.dump(), kGreetingPatience);
+  const Result<std::string> first = line.child_->ask(ReadJson{{"protocol", kProtocol}}.dump(), kGreetingPatience);
   Result<EngineGreeting> greeted = first ? read_engine_greeting(*first) : tl::unexpected(first.error());
   if (!greeted) return fail(ErrorKind::bad_input, greeted.error().message);
   line.greeting_ = std::move(*greeted);
   return line;
 }
 
-Result<Json> EngineLine::ask_rule(const Json& question) {
+Result<ReadJson> EngineLine::ask_rule(const ReadJson& question) {
   if (!child_) return call(function_, question);
   const std::int64_t id = next_id_++;
   nlohmann::ordered_json line = {{"id", id}};
@@ -159,15 +159,15 @@ Result<Json> EngineLine::ask_rule(const Json& question) {
 }
 
 // One line with as many of the questions as fit; `end` is set to the first that is left.
-Result<std::vector<Json>> EngineLine::ask_lines(QuestionKind kind, const std::vector<const Json*>& questions,
-                                                std::size_t begin, std::size_t& end) {
-  Json fields = Json::array();
+Result<std::vector<ReadJson>> EngineLine::ask_lines(QuestionKind kind, const std::vector<const ReadJson*>& questions,
+                                                    std::size_t begin, std::size_t& end) {
+  ReadJson fields = ReadJson::array();
   for (const auto& item : questions[begin]->items()) fields.push_back(item.key());
   std::string rows;
   for (end = begin; end < questions.size() && end - begin < kQuestionsPerLine && rows.size() < kBytesPerLine; ++end) {
     if (questions[end]->size() != fields.size()) break;
-    Json row = Json::array();
-    for (const Json& field : fields) {
+    ReadJson row = ReadJson::array();
+    for (const ReadJson& field : fields) {
       const auto value = questions[end]->find(field.get_ref<const std::string&>());
       if (value == questions[end]->end()) break;
       row.push_back(*value);
@@ -183,18 +183,18 @@ Result<std::vector<Json>> EngineLine::ask_lines(QuestionKind kind, const std::ve
   return read_engine_answers(*reply, id, end - begin);
 }
 
-Result<std::vector<Json>> EngineLine::ask(QuestionKind kind, const std::vector<const Json*>& questions,
-                                          const Json** asked) {
-  std::vector<Json> answers;
+Result<std::vector<ReadJson>> EngineLine::ask(QuestionKind kind, const std::vector<const ReadJson*>& questions,
+                                              const ReadJson** asked) {
+  std::vector<ReadJson> answers;
   while (answers.size() < questions.size()) {
     *asked = questions[answers.size()];
     std::size_t end = answers.size() + 1;
     if (speaks_protocol_) {
-      Result<std::vector<Json>> some = ask_lines(kind, questions, answers.size(), end);
+      Result<std::vector<ReadJson>> some = ask_lines(kind, questions, answers.size(), end);
       if (!some) return some;
       answers.insert(answers.end(), std::make_move_iterator(some->begin()), std::make_move_iterator(some->end()));
     } else {
-      Result<Json> one = ask_rule(**asked);
+      Result<ReadJson> one = ask_rule(**asked);
       if (!one) return tl::unexpected(one.error());
       answers.push_back(std::move(*one));
     }

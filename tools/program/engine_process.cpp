@@ -20,8 +20,8 @@
 namespace a2asim {
 namespace {
 
-using Json = nlohmann::json;
-using Answer = Result<Json>;  // "out", or what the code raised
+using ReadJson = nlohmann::json;
+using Answer = Result<ReadJson>;  // "out", or what the code raised
 
 constexpr std::size_t kAskedTwice = 256;  // of the first questions: all
 constexpr std::size_t kSample = 16;       // of the others: one in so many, by their content
@@ -33,18 +33,18 @@ bool in_sample(std::string_view key) {
   return digest.value() % kSample == 0;
 }
 
-bool is_unfit(const Json& answer) { return answer.contains("unfit"); }
-std::string why_unfit(const Json& answer) { return one_line(answer.at("unfit").get<std::string>(), 400); }
+bool is_unfit(const ReadJson& answer) { return answer.contains("unfit"); }
+std::string why_unfit(const ReadJson& answer) { return one_line(answer.at("unfit").get<std::string>(), 400); }
 
-std::string in_words(const Json& answer) {
+std::string in_words(const ReadJson& answer) {
   if (is_unfit(answer)) return "nothing";
   if (answer.contains("error")) return "the error '" + one_line(answer.at("error").get<std::string>(), 80) + "'";
-  const Json& out = answer.at("out");
+  const ReadJson& out = answer.at("out");
   if (out.is_object() && out.size() == 1) return cut(one_line(out.begin()->dump(), 200), 200);
   return cut(one_line(out.dump(), 200), 200);
 }
 
-Answer answer_of(const Json& answer) {
+Answer answer_of(const ReadJson& answer) {
   if (answer.contains("out")) return answer.at("out");
   return tl::unexpected(raised_error(answer.at("error").get<std::string>()));
 }
@@ -69,7 +69,7 @@ Result<std::vector<std::string>> words_of(const std::string& command) {
 struct NewQuestion {
   QuestionKind kind;
   std::string key;  // with the kind
-  Json question;
+  ReadJson question;
 };
 
 class EngineProcess::Impl {
@@ -103,7 +103,7 @@ class EngineProcess::Impl {
     return failure_;
   }
 
-  Error fail_with(const std::string& what, const Json* question) {
+  Error fail_with(const std::string& what, const ReadJson* question) {
     const std::lock_guard lock(answers_mutex_);
     if (!failure_)
       failure_ = fmt::format("{} {}{}", command_.shown, what,
@@ -127,16 +127,16 @@ class EngineProcess::Impl {
   }
 
   // The first ones twice. Where the program cannot answer one of them, it does not answer the kind any more.
-  Result<std::vector<Json>> ask_all(QuestionKind kind, const std::vector<Json>& questions) {
-    std::vector<const Json*> asked;
-    for (const Json& question : questions) asked.push_back(&question);
+  Result<std::vector<ReadJson>> ask_all(QuestionKind kind, const std::vector<ReadJson>& questions) {
+    std::vector<const ReadJson*> asked;
+    for (const ReadJson& question : questions) asked.push_back(&question);
     const std::size_t twice = std::min(questions.size(), kAskedTwice);
     for (std::size_t at = 0; at < twice; ++at) asked.push_back(&questions[at]);
-    Result<std::vector<Json>> answers = ask_line(kind, asked, nullptr, true);
+    Result<std::vector<ReadJson>> answers = ask_line(kind, asked, nullptr, true);
     if (!answers) return answers;
     if (const auto no = std::ranges::find_if(*answers, is_unfit); no != answers->end()) {
       line_.give_up(kind, why_unfit(*no));
-      return std::vector<Json>();
+      return std::vector<ReadJson>();
     }
     for (std::size_t at = 0; at < twice; ++at)
       compare((*answers)[at], (*answers)[questions.size() + at], questions[at]);
@@ -145,10 +145,10 @@ class EngineProcess::Impl {
     return answers;
   }
 
-  Result<std::vector<Json>> ask_line(QuestionKind kind, const std::vector<const Json*>& questions, EngineLine* line,
-                                     bool may_be_unfit = false) {
-    const Json* asked = nullptr;
-    Result<std::vector<Json>> answers;
+  Result<std::vector<ReadJson>> ask_line(QuestionKind kind, const std::vector<const ReadJson*>& questions,
+                                         EngineLine* line, bool may_be_unfit = false) {
+    const ReadJson* asked = nullptr;
+    Result<std::vector<ReadJson>> answers;
     if (line != nullptr) {
       answers = line->ask(kind, questions, &asked);
     } else {
@@ -170,11 +170,11 @@ class EngineProcess::Impl {
  private:
   struct First {
     QuestionKind kind;
-    Json question;
-    Json answer;
+    ReadJson question;
+    ReadJson answer;
   };
 
-  void compare(const Json& before, const Json& again, const Json& question) {
+  void compare(const ReadJson& before, const ReadJson& again, const ReadJson& question) {
     if (before == again) return;
     fail_with(fmt::format("answered {} and then {} to one {}", in_words(before), in_words(again),
                           command_.speaks_protocol ? "question: an answer may depend on nothing but the question"
@@ -183,7 +183,7 @@ class EngineProcess::Impl {
   }
 
   void ask_kind(std::span<const NewQuestion> questions, EngineLine* line) {
-    std::vector<const Json*> asked;
+    std::vector<const ReadJson*> asked;
     std::vector<std::size_t> twice;
     {
       const std::lock_guard lock(answers_mutex_);
@@ -199,7 +199,7 @@ class EngineProcess::Impl {
       compare((*answers)[twice[at]], (*answers)[questions.size() + at], questions[twice[at]].question);
     const std::lock_guard lock(answers_mutex_);
     for (std::size_t at = 0; at < questions.size(); ++at) {
-      const Json& answer = (*answers)[at];
+      const ReadJson& answer = (*answers)[at];
       if (!answers_.try_emplace(questions[at].key, answer_of(answer)).second) continue;
       if (first_.size() < kAskedAgainAtTheEnd) first_.push_back({questions[at].kind, questions[at].question, answer});
     }
@@ -219,8 +219,8 @@ class EngineProcess::Gathering final : public ExternalEngine {
   explicit Gathering(Impl& whole) : whole_(whole) {}
 
   bool answers(QuestionKind kind) const override { return whole_.answers(kind); }
-  Result<const Json*> ask(QuestionKind kind, std::string_view key,
-                          const std::function<Json()>& make_question) override {
+  Result<const ReadJson*> ask(QuestionKind kind, std::string_view key,
+                              const std::function<ReadJson()>& make_question) override {
     std::string whole_key(1, static_cast<char>(kind));
     whole_key += key;
     if (const auto seen = seen_.find(whole_key); seen != seen_.end()) return pointer_to(seen->second);
@@ -255,7 +255,7 @@ class EngineProcess::Gathering final : public ExternalEngine {
   }
 
  private:
-  static Result<const Json*> pointer_to(const Answer* answer) {
+  static Result<const ReadJson*> pointer_to(const Answer* answer) {
     if (!*answer) return tl::unexpected(answer->error());
     return &**answer;
   }
@@ -327,7 +327,7 @@ Result<std::unique_ptr<EngineProcess>> EngineProcess::start_source(const std::st
   constexpr std::size_t kProbes = 64;
   for (const QuestionKind kind : std::vector((*process)->impl_->greeting().kinds)) {
     Random random(static_cast<std::uint64_t>(kind));
-    std::vector<Json> probes;
+    std::vector<ReadJson> probes;
     while (probes.size() < kProbes) probes.push_back(questions.draw(kind, random, probes.size() % 2 == 0 ? 12 : 600));
     if (const auto answers = (*process)->ask_all(kind, probes); !answers) return tl::unexpected(answers.error());
   }
@@ -336,8 +336,8 @@ Result<std::unique_ptr<EngineProcess>> EngineProcess::start_source(const std::st
 
 bool EngineProcess::answers(QuestionKind kind) const { return impl_->answers(kind); }
 
-Result<const Json*> EngineProcess::ask(QuestionKind kind, std::string_view key,
-                                       const std::function<Json()>& make_question) {
+Result<const ReadJson*> EngineProcess::ask(QuestionKind kind, std::string_view key,
+                                           const std::function<ReadJson()>& make_question) {
   std::string whole_key(1, static_cast<char>(kind));
   whole_key += key;
   const Answer* answer = impl_->find(whole_key);
@@ -358,7 +358,7 @@ std::unique_ptr<ExternalEngine> EngineProcess::gathering() { return std::make_un
 
 SizingRule EngineProcess::rule() { return rule_of(*this); }
 
-Result<std::vector<Json>> EngineProcess::ask_all(QuestionKind kind, const std::vector<Json>& questions) {
+Result<std::vector<ReadJson>> EngineProcess::ask_all(QuestionKind kind, const std::vector<ReadJson>& questions) {
   return impl_->ask_all(kind, questions);
 }
 

@@ -7,35 +7,35 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kFields[] = {"tp_size",
-                                        "dp_size",
-                                        "ep_size",
-                                        "pp_size",
-                                        "nnodes",
-                                        "node_rank",
-                                        "enable_dp_attention",
-                                        "enable_dp_lm_head",
-                                        "moe_dense_tp_size",
-                                        "moe_a2a_backend",
-                                        "moe_runner_backend",
-                                        "chunked_prefill_size",
-                                        "max_running_requests",
-                                        "deepep_mode",
-                                        "speculative_algorithm",
-                                        "speculative_num_steps",
-                                        "speculative_eagle_topk",
-                                        "speculative_num_draft_tokens",
-                                        "disable_cuda_graph",
-                                        "max_prefill_tokens",
-                                        "ep_num_redundant_experts",
-                                        "disaggregation_mode",
-                                        "mem_fraction_static",
-                                        "quantization",
-                                        "schedule_conservativeness",
-                                        "disable_shared_experts_fusion",
-                                        "load_balance_method",
-                                        "cuda_graph_max_bs",
-                                        "cuda_graph_bs"};
+constexpr std::string_view kJsonFields[] = {"tp_size",
+                                            "dp_size",
+                                            "ep_size",
+                                            "pp_size",
+                                            "nnodes",
+                                            "node_rank",
+                                            "enable_dp_attention",
+                                            "enable_dp_lm_head",
+                                            "moe_dense_tp_size",
+                                            "moe_a2a_backend",
+                                            "moe_runner_backend",
+                                            "chunked_prefill_size",
+                                            "max_running_requests",
+                                            "deepep_mode",
+                                            "speculative_algorithm",
+                                            "speculative_num_steps",
+                                            "speculative_eagle_topk",
+                                            "speculative_num_draft_tokens",
+                                            "disable_cuda_graph",
+                                            "max_prefill_tokens",
+                                            "ep_num_redundant_experts",
+                                            "disaggregation_mode",
+                                            "mem_fraction_static",
+                                            "quantization",
+                                            "schedule_conservativeness",
+                                            "disable_shared_experts_fusion",
+                                            "load_balance_method",
+                                            "cuda_graph_max_bs",
+                                            "cuda_graph_bs"};
 
 template <class T>
 Json to_json(const T& value) {
@@ -78,11 +78,11 @@ bool read(const Json& value, std::optional<T>& to) {
 
 }  // namespace
 
-std::span<const std::string_view> answered_fields() { return kFields; }
+std::span<const std::string_view> answered_fields() { return kJsonFields; }
 
 Json json_of(const ServerArgs& args) {
   Json out = Json::object();
-  for (const std::string_view name : kFields) {
+  for (const std::string_view name : kJsonFields) {
     const ServerArgsField* field = find_server_args_field(name);
     if (field == nullptr) continue;
     out[name] = std::visit([&](auto member) { return to_json(args.*member); }, field->member);
