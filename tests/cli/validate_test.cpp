@@ -309,6 +309,9 @@ TEST_CASE("validate: the command line, and a program or machine without CUDA") {
   refused(run({"validate", file, "--ranks-per-gpu", "0"}), "--ranks-per-gpu");
   refused(run({"validate", file, "--gpus", "many"}), "--gpus");
   refused(run({"validate", file, "--peer-memory", "pigeon"}), "--peer-memory");
+  refused(run({"conformance", "--peer-memory", "pigeon"}), "--peer-memory");
+  refused(run({"conformance", "--peer-memory", "nccl"}), "--backend cuda");
+  refused(run({"conformance", "--gpus", "2"}), "--backend cuda");
   refused(run({"validate", file, "--join-timeout-s", "0"}), "--join-timeout-s");
   refused(run({"validate", "/nowhere.yaml"}), "nowhere");
   if (const auto devices = cuda_devices({}); !devices) {

@@ -77,6 +77,11 @@ Result<int> run_conformance(const ConformanceArguments& options, const CommandLi
   if (auto ok = refuse_launch(line); !ok) return tl::unexpected(ok.error());
   const auto format = parse_choice("--format", options.format, {"text", "json"});
   if (!format) return tl::unexpected(format.error());
+  if (auto way = parse_choice("--peer-memory", options.peer_memory, {"auto", "nccl", "peer", "ipc"}); !way)
+    return tl::unexpected(way.error());
+  if (options.backend != "cuda" && (options.gpus || options.peer_memory != "auto"))
+    return unusable(fmt::format("--gpus and --peer-memory are options of --backend cuda, not of {}: leave them out",
+                                one_line(options.backend, 60)));
   BackendOptions with;
   with.cuda.peer_memory = options.peer_memory;
   if (options.gpus) {
