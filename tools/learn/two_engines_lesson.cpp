@@ -145,7 +145,7 @@ LessonStep what_is_left(const Lab& lab) {
   return step;
 }
 
-Question which_size(const Lab& lab) {
+Question which_list_of_two(const Lab& lab) {
   const std::vector<std::int64_t> requests = lab.reordered();
   const Experiment done = run(lab, vllm_scenario(vllm_parallel(), decode_step(requests)), kExchange);
   const std::int64_t right = done.sizes().empty() ? 0 : done.sizes().front().value_or(0);
@@ -161,7 +161,7 @@ Lesson lesson_two_engines() {
   return {"Two engines, two ways to agree",
           "SGLang computes R on every rank, vLLM exchanges counts first: what each of them can miss",
           {by_itself, one_exchange, graphs_too, too_few_columns, one_more_column, what_is_left},
-          which_size};
+          which_list_of_two};
 }
 
 }  // namespace a2asim

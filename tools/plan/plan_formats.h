@@ -33,6 +33,7 @@ struct PlanRemark {
 };
 std::vector<PlanRemark> plan_remarks(const Plan& plan);
 
+std::string workspace_words(const PlanPoint& point);            // "288.7 MiB"; "-" where it is not known
 std::string microseconds(double value);                         // "12.0 us", "3.4 ms"
 std::string times(std::int64_t computed, std::int64_t needed);  // "1.5x"; "-" where nothing is needed
 

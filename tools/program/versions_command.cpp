@@ -71,7 +71,7 @@ void add_versions(CLI::App& program, CommandLine& line) {
   command->add_option("--engine", *name, fmt::format("Whose: {}; default {}", engine_names(), *name))
       ->type_name("NAME");
   command->add_option("--format", *format, "text or json; default text")->type_name("FORMAT");
-  command->footer(help_text("generations.help"));
+  command->footer(help_text("versions.help"));
   command->callback([&line, format, name] {
     line.run = [&line, format, name](Io& io) -> Result<int> {
       if (const auto none = refuse_launch(line); !none) return tl::unexpected(none.error());

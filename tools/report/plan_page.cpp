@@ -19,8 +19,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kPointsInTable = 256;
 
-std::string workspace_words(const PlanPoint& point) { return bytes_in_words(point.capacity.workspace_bytes_per_rank); }
-
 std::string span_of(const std::vector<std::int64_t>& values) {
   return values.size() == 1 ? std::to_string(values[0]) : fmt::format("{} to {}", values.front(), values.back());
 }

@@ -11,13 +11,13 @@ struct Size {
   std::string_view flag;
   std::int64_t ServerArgs::*value;
 };
-constexpr Size kSizes[] = {{"--tp-size", &ServerArgs::tp_size},
-                           {"--dp-size", &ServerArgs::dp_size},
-                           {"--ep-size", &ServerArgs::ep_size},
-                           {"--pp-size", &ServerArgs::pp_size},
-                           {"--attn-cp-size", &ServerArgs::attn_cp_size},
-                           {"--moe-dp-size", &ServerArgs::moe_dp_size},
-                           {"--nnodes", &ServerArgs::nnodes}};
+constexpr Size kNodeSizes[] = {{"--tp-size", &ServerArgs::tp_size},
+                               {"--dp-size", &ServerArgs::dp_size},
+                               {"--ep-size", &ServerArgs::ep_size},
+                               {"--pp-size", &ServerArgs::pp_size},
+                               {"--attn-cp-size", &ServerArgs::attn_cp_size},
+                               {"--moe-dp-size", &ServerArgs::moe_dp_size},
+                               {"--nnodes", &ServerArgs::nnodes}};
 struct Switch {
   std::string_view flag;
   bool ServerArgs::*value;
@@ -40,7 +40,7 @@ void SglangPart::add_differences(const Deployment& own, const Deployment& other,
   const auto words = [](const std::optional<std::int64_t>& value) {
     return value ? fmt::format("{}", *value) : std::string("not given");
   };
-  for (const Size& size : kSizes)
+  for (const Size& size : kNodeSizes)
     if (a.*size.value != b.*size.value)
       error(differs(size.flag, a.*size.value, b.*size.value), std::string(kHang), give_all(size.flag, a.*size.value));
   for (const Switch& one : kSwitches)
