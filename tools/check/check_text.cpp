@@ -121,7 +121,7 @@ std::vector<std::string> why_lines(const CheckFinding& finding) {
   if (!finding.any_of.empty()) {
     std::vector<std::vector<std::string>> rows = {{"  any one of", "needed", "yours"}};
     for (const Condition& one : finding.any_of) rows.push_back({"  " + one.what, one.needed, one.yours});
-    for (std::string& line : table(rows, {})) lines.push_back(cut(line, kWidth - kLabelWidth));
+    for (std::string& line : table(rows, {})) lines.push_back(cut(line, kTextWidth - kLabelWidth));
   }
   const std::vector<std::string> rest(finding.chain.begin() + 1, finding.chain.end());
   for (std::string& line : wrapped(rest, 2)) lines.push_back(std::move(line));

@@ -10,12 +10,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kWidth = 100;
-
 std::string indented(std::string_view head, const std::string& text) {
   std::string out;
   const std::string first = fmt::format("{:<9} {}", head, text);
-  for (const std::string& line : wrap(first, kWidth, 10)) out += "    " + line + '\n';
+  for (const std::string& line : wrap(first, kTextWidth, 10)) out += "    " + line + '\n';
   return out;
 }
 

@@ -12,8 +12,6 @@
 namespace a2asim {
 namespace {
 
-constexpr std::size_t kTextWidth = 100;
-
 std::string_view mark(std::optional<ExploreOutcome> outcome) {
   static constexpr std::array<std::string_view, kExploreOutcomes> kMarks = {"-", ".", "w", "R", "^", "O", "X"};
   return outcome ? kMarks[static_cast<std::size_t>(*outcome)] : "-";

@@ -20,20 +20,6 @@ std::string indented(const std::vector<std::string>& lines) {
 
 std::string paragraph(const std::string& text) { return indented(wrap(text, kTextWidth - 2, 2)); }
 
-std::string upper(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-  return text;
-}
-
-std::string microseconds(double value) {
-  return value < 1000 ? fmt::format("{:.1f} us", value) : fmt::format("{:.1f} ms", value / 1000);
-}
-
-std::string times(std::int64_t computed, std::int64_t needed) {
-  return needed == 0 ? "-" : fmt::format("{:.1f}x", static_cast<double>(computed) / static_cast<double>(needed));
-}
-
 // The answer, then what it is an answer to.
 std::string head(const Plan& plan) {
   const PlanInputs& in = plan.inputs;
@@ -258,6 +244,18 @@ std::string time_words(const Plan& plan) {
 }
 
 }  // namespace
+
+std::string workspace_words(const PlanPoint& point) {
+  return point.workspace_known ? bytes_in_words(point.capacity.workspace_bytes_per_rank) : "-";
+}
+
+std::string microseconds(double value) {
+  return value < 1000 ? fmt::format("{:.1f} us", value) : fmt::format("{:.1f} ms", value / 1000);
+}
+
+std::string times(std::int64_t computed, std::int64_t needed) {
+  return needed == 0 ? "-" : fmt::format("{:.1f}x", static_cast<double>(computed) / static_cast<double>(needed));
+}
 
 PlanAnswer answer_of(const Plan& plan) {
   PlanAnswer out{plan.has_problem(), "", "", memory_words(plan), time_words(plan)};

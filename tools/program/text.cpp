@@ -134,4 +134,10 @@ std::string grouped(std::int64_t number) {
 
 std::string sentence(std::string_view words) { return std::string(words) + (words.ends_with('.') ? "" : "."); }
 
+std::string upper(std::string_view word) {
+  std::string out(word);
+  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  return out;
+}
+
 }  // namespace a2asim

@@ -15,6 +15,8 @@ namespace a2asim {
 std::string cut(std::string_view text, std::size_t width);
 
 // At blanks, and inside a word only where it is longer than `width`. Lines after the first begin with `hang` blanks.
+std::string upper(std::string_view word);  // ASCII letters
+
 inline constexpr std::size_t kTextWidth = 100;  // columns of what people read
 std::vector<std::string> wrap(std::string_view text, std::size_t width, std::size_t hang = 0);
 

@@ -14,8 +14,6 @@
 namespace a2asim {
 namespace {
 
-constexpr std::size_t kTextWidth = 100;
-
 std::string as_text(const Engine& engine) {
   const auto or_dash = [](std::string_view words) { return std::string(words.empty() ? "-" : words); };
   std::vector<std::vector<std::string>> cells = {{"release", "rules", "merged", "PR", "FlashInfer"}};

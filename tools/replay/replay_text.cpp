@@ -17,12 +17,6 @@ constexpr std::size_t kMaxGroups = 8;  // of ranks a step
 
 using Lines = std::vector<std::string>;
 
-std::string upper(std::string_view word) {
-  std::string out(word);
-  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-  return out;
-}
-
 void add(Lines& lines, std::string_view text, std::size_t indent) {
   for (const std::string& line : wrap(text, kTextWidth - indent, 2)) lines.push_back(std::string(indent, ' ') + line);
 }
