@@ -48,7 +48,7 @@ MethodInputs method_inputs(const MappingInputs& in, const TrtllmPart& part, cons
   return out;
 }
 
-Outcome<Method> choose(const MappingInputs& in, const TrtllmPart& part, const Environment& env) {
+Outcome<Method> choose_lane(const MappingInputs& in, const TrtllmPart& part, const Environment& env) {
   const MethodInputs inputs = method_inputs(in, part, env);
   const Generation& generation = part.generation();
   if (part.given.args.text("backend").value_or("") == "_autodeploy")
@@ -82,9 +82,9 @@ Advice fix_method(const Raised& raised, const TrtllmPart& part) {
     if (const auto value = part.given.env.get(forces))
       fixes.push_back(unset_variable(std::string(forces), fmt::format("now {}, which forces the method", *value)));
   if (raised.type == "KeyError")
-    fixes.push_back(a2asim::choose(fmt::format("give {} a name that {} knows", kForceMethod, part.generation().name)));
+    fixes.push_back(choose(fmt::format("give {} a name that {} knows", kForceMethod, part.generation().name)));
   if (raised.message.find("num_experts %") != std::string::npos)
-    fixes.push_back(a2asim::choose("give a moe_expert_parallel_size that divides the experts"));
+    fixes.push_back(choose("give a moe_expert_parallel_size that divides the experts"));
   return fixes.empty() ? Advice("change what the message names") : Advice(fixes);
 }
 
@@ -116,7 +116,7 @@ Result<void> choose_lanes(const MappingInputs& in, TrtllmPart& part, Said& said)
       continue;
     }
     RankSetup setup;
-    const Outcome<Method> method = said.rejections.empty() ? choose(in, part, *env) : Outcome<Method>(Method{});
+    const Outcome<Method> method = said.rejections.empty() ? choose_lane(in, part, *env) : Outcome<Method>(Method{});
     if (!method && !refused)
       said.reject("communication method", as_error(method.error()), fix_method(method.error(), part));
     refused = refused || !method;
