@@ -151,7 +151,7 @@ TEST_CASE("variables of who asks, and of the question before, do not reach the c
 }
 
 TEST_CASE(
-    "explore finds the defect of the package, and replay of its scenario confirms it; with the fix there is none") {
+    "explore finds the defect of the package, and replay of its scenario confirms it, and with the fix there is none") {
   const Package fixed("fixed");
   const fs::path out = fixed.path / "witnesses";
   const std::vector<std::string> more = {"--sglang", "pr29461", "--budget", "20000"};

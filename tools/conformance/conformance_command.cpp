@@ -122,7 +122,8 @@ void add_options(CLI::App& command, ConformanceArguments& options) {
   add_value(command, "--only", options.only, "TEXT", "Only the cases with this in their names");
   command.add_flag("--small", options.small, "Leave out the cases that move many megabytes");
   add_value(command, "--gpus", options.gpus, "N", "Of cuda: use the first so many GPUs; default all");
-  add_value(command, "--peer-memory", options.peer_memory, "WAY", "Of cuda: auto, nccl, peer or ipc; default auto");
+  add_value(command, "--peer-memory", options.peer_memory, "WAY",
+            "auto, nccl, peer or ipc: how GPUs of --backend cuda reach each other; default auto");
   add_value(command, "--call-timeout-s", options.call_timeout_s, "S",
             "How long a plug-in may take for one call before it is ended; default 60");
   add_value(command, "--format", options.format, "FORMAT", "text or json; default text");

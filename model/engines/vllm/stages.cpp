@@ -7,6 +7,7 @@
 
 #include "model/engines/vllm/rules/deepep.h"
 #include "model/step/fix_steps.h"
+#include "model/step/model_shapes.h"
 
 namespace a2asim::vllm::stages {
 namespace {
@@ -246,13 +247,14 @@ void check_moe_backend(const VllmPart& part, Deployment& out) {
 
 // --- buffers
 
-// A multi-token-prediction head, which checkpoints in nvfp4 leave in bf16. Before #42976 its dispatch goes through the
-// workspace that the first layer made.
+// A multi-token-prediction head, which checkpoints that are named NVFP4 leave in bf16; of others it is not known.
+// Before #42976 its dispatch goes through the workspace that the first layer made.
 bool has_bf16_head(const VllmPart& part, const OneSidedLayer& layer) {
   const EngineArgs& args = part.given.args;
   const bool is_head = args.num_speculative_tokens > 0 && args.speculative_method.find("mtp") != std::string::npos;
   const OneSided& rules = part.generation().capacity.one_sided;
-  return is_head && layer.quant_dtype == "nvfp4" && !rules.grows && !refuse_type(rules, std::nullopt);
+  return is_head && guess_quantization(args.model) && layer.quant_dtype == "nvfp4" && !rules.grows &&
+         !refuse_type(rules, std::nullopt);
 }
 
 // The most tokens for which FlashInfer finds room there.
