@@ -16,7 +16,7 @@
 namespace a2asim {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // of all commands of a file, with what ConfigMaps bring
+constexpr std::size_t kMostBytesOfFile = std::size_t{4} << 20;  // of all commands of a file, with what ConfigMaps bring
 
 // A command given as one text is split into words by no shell: its line ends are blanks and # is nothing special.
 std::string as_one_line(const std::string& text) {
@@ -67,7 +67,8 @@ std::string filled(std::string_view text, const Settings& settings, const Enviro
   std::string out;
   for (std::size_t begin = text.find("$("); begin != std::string_view::npos; begin = text.find("$(")) {
     const std::size_t end = text.find(')', begin);
-    if (end == std::string_view::npos || out.size() > kMostBytes) break;  // too long for a launch, as is said later
+    if (end == std::string_view::npos || out.size() > kMostBytesOfFile)
+      break;  // too long for a launch, as is said later
     const std::string name(text.substr(begin + 2, end - begin - 2));
     const auto found = settings.find(name);
     const auto outer = given.get(name);
@@ -133,7 +134,7 @@ class Containers {
     }
   }
 
-  bool is_too_large() const { return bytes_ > kMostBytes; }
+  bool is_too_large() const { return bytes_ > kMostBytesOfFile; }
   std::vector<LaunchPiece> pieces() && { return std::move(pieces_); }
 
  private:
@@ -170,7 +171,7 @@ class Containers {
         if (map->second.contains(key)) add_setting(settings, name, map->second.at(key));
       } else {
         for (const auto& [own, value] : map->second) {
-          if ((bytes_ += own.size() + value.size()) > kMostBytes) return;
+          if ((bytes_ += own.size() + value.size()) > kMostBytesOfFile) return;
           add_setting(settings, own, value);
         }
       }
@@ -198,7 +199,7 @@ class Containers {
       words += words_of(container[key]);
       if (piece.line == 0) piece.line = static_cast<std::size_t>(container[key].Mark().line) + 1;
     }
-    if (words.empty() || bytes_ > kMostBytes) return;
+    if (words.empty() || bytes_ > kMostBytesOfFile) return;
     if (front_end_of_image(piece.image) != nullptr) words.insert(0, ' ' + as_word(piece.image));
     piece.text = files() + text_of(settings) + filled(words, settings, given_) + '\n';
     bytes_ += piece.text.size();

@@ -7,11 +7,10 @@
 #include "model/launch/launch_text.h"
 #include "model/launch/shell_expand.h"
 #include "model/launch/shell_syntax.h"
+#include "model/launch/text_parts.h"
 
 namespace a2asim {
 namespace {
-
-constexpr std::size_t npos = std::string_view::npos;
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r");

@@ -4,13 +4,10 @@
 #include <initializer_list>
 
 #include "model/launch/shell_syntax.h"
+#include "model/launch/text_parts.h"
 
 namespace a2asim {
 namespace {
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> list) {
-  return std::ranges::find(list, word) != list.end();
-}
 
 bool is_shell(std::string_view word) { return is_one_of(basename_of(word), {"bash", "sh", "zsh", "dash", "ksh"}); }
 

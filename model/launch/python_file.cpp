@@ -15,7 +15,7 @@ namespace a2asim {
 namespace {
 
 using nlohmann::json;
-constexpr int kMostDeep = 32;
+constexpr int kMostDeepPython = 32;
 constexpr std::string_view kClass = "LLM(";
 
 class PythonReader {
@@ -163,7 +163,7 @@ class PythonReader {
   }
   std::optional<json> expression(int depth) {
     skip();
-    if (at_ >= text_.size() || depth > kMostDeep) return std::nullopt;
+    if (at_ >= text_.size() || depth > kMostDeepPython) return std::nullopt;
     const std::optional<json> value = primary(depth);
     // Anything behind it (arithmetic, subscripts, conditions) is no literal any more.
     std::size_t behind = at_;
@@ -185,7 +185,7 @@ class PythonReader {
     if (c == '{') return dictionary(depth);
     const auto value = number_or_name();
     if (at_ >= text_.size() || text_[at_] != '(') return value;
-    if (depth > kMostDeep / 2) return std::nullopt;
+    if (depth > kMostDeepPython / 2) return std::nullopt;
     Call call = arguments(at_ + 1);  // MoeConfig(backend="TRTLLM")
     if (at_ < text_.size()) ++at_;
     return call.unread.empty() ? std::optional(call.keywords) : std::nullopt;

@@ -19,7 +19,7 @@ struct Token {
   bool is(std::string_view sign) const { return kind == Kind::sign && text == sign; }
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_python_digit(char c) { return c >= '0' && c <= '9'; }
 
 class Lexer {
  public:
@@ -34,7 +34,7 @@ class Lexer {
         at_ = std::min(text_.find('\n', at_), text_.size());
       } else if (c == '"' || c == '\'') {
         out.push_back(string(""));
-      } else if (is_digit(c)) {
+      } else if (is_python_digit(c)) {
         out.push_back(word(Token::Kind::number));
       } else if (is_shell_name_char(c)) {
         Token name = word(Token::Kind::name);
@@ -87,17 +87,17 @@ class Lexer {
 };
 
 // A word as the shell is to read it: quoted, or a variable that nothing sets.
-struct Word {
+struct PythonWord {
   std::string text;
   bool is_open = false;
   std::string shell() const { return is_open ? "$" + text : shell_quote(text); }
 };
-using Words = std::vector<Word>;
+using PythonWords = std::vector<PythonWord>;
 
-Word open_word(std::string_view expression) {
+PythonWord open_word(std::string_view expression) {
   std::string name;
   for (const char c : expression) name += is_shell_name_char(c) ? c : '_';
-  if (name.empty() || is_digit(name.front())) name.insert(0, "value_");
+  if (name.empty() || is_python_digit(name.front())) name.insert(0, "value_");
   return {name, true};
 }
 
@@ -137,13 +137,14 @@ class Reader {
  private:
   struct Assigned {
     std::string name;
-    Words words;
+    PythonWords words;
     std::size_t line;
     std::string owner;
   };
 
-  static bool has_options(const Words& words) {
-    return std::ranges::any_of(words, [](const Word& word) { return !word.is_open && word.text.starts_with("--"); });
+  static bool has_options(const PythonWords& words) {
+    return std::ranges::any_of(words,
+                               [](const PythonWord& word) { return !word.is_open && word.text.starts_with("--"); });
   }
 
   // The index behind the bracket that closes the one at `i`.
@@ -175,11 +176,11 @@ class Reader {
   }
 
   // The value of one element.
-  Word scalar(std::size_t begin, std::size_t end) const {
+  PythonWord scalar(std::size_t begin, std::size_t end) const {
     if (begin == end) return open_word("");
     const Token& first = tokens_[begin];
     if (first.kind == Token::Kind::string) {
-      Word word{"", false};
+      PythonWord word{"", false};
       for (std::size_t i = begin; i < end; ++i) {
         if (tokens_[i].kind != Token::Kind::string || tokens_[i].is_open) return open_word(words_between(begin, end));
         word.text += tokens_[i].text;
@@ -205,8 +206,8 @@ class Reader {
   }
 
   // A list, or lists added up; what is no list that is known stays open.
-  Words list(std::size_t begin, std::size_t end) {
-    Words words;
+  PythonWords list(std::size_t begin, std::size_t end) {
+    PythonWords words;
     for (std::size_t i = begin; i < end;) {
       std::size_t next = i;
       while (next < end && !tokens_[next].is("+"))
@@ -217,7 +218,7 @@ class Reader {
     return words;
   }
 
-  void add_term(std::size_t begin, std::size_t end, Words& words) {
+  void add_term(std::size_t begin, std::size_t end, PythonWords& words) {
     if (begin >= end) return;
     const bool brackets = (tokens_[begin].is("[") || tokens_[begin].is("(")) && behind(begin) == end;
     if (!brackets) {
@@ -282,7 +283,7 @@ class Reader {
   std::size_t add_command(std::size_t i) {
     const std::size_t end = behind(i);
     std::string text = environment();
-    for (const Word& word : list(i, end)) text += word.shell() + ' ';
+    for (const PythonWord& word : list(i, end)) text += word.shell() + ' ';
     pieces_.push_back({text + "\n", class_.empty() ? function_ : class_, tokens_[i].line, false, {}});
     return end - 1;
   }
@@ -295,7 +296,7 @@ class Reader {
         name.find("popen_launch") != std::string::npos || name.find("launch_server") != std::string::npos;
     if ((!is_engine && !is_launch) || (i > 0 && tokens_[i - 1].text == "def")) return;
     const std::size_t end = behind(i + 1);
-    Words words;
+    PythonWords words;
     const auto own_environment = environment_;
     bool takes_options = false;
     std::size_t position = 0;
@@ -307,7 +308,7 @@ class Reader {
       if (key == "env") {
         read_environment(begin, stop);
       } else if (key == "other_args" || key == "args" || (key.empty() && tokens_[begin].is("["))) {
-        const Words options = list(begin, stop);
+        const PythonWords options = list(begin, stop);
         words.insert(words.end(), options.begin(), options.end());
         takes_options = true;
       } else if (is_engine && is_keyword) {
@@ -322,7 +323,7 @@ class Reader {
     environment_ = own_environment;
   }
 
-  void add_keyword(const std::string& key, std::size_t begin, std::size_t end, Words& words) {
+  void add_keyword(const std::string& key, std::size_t begin, std::size_t end, PythonWords& words) {
     const std::string& value = tokens_[begin].text;
     if (tokens_[begin].kind == Token::Kind::name && (value == "False" || value == "None")) return;
     std::string flag = key;
@@ -330,7 +331,7 @@ class Reader {
     words.push_back({"--" + flag, false});
     if (tokens_[begin].kind == Token::Kind::name && value == "True") return;
     if (!tokens_[begin].is("[")) return words.push_back(scalar(begin, end));
-    const Words values = list(begin, end);
+    const PythonWords values = list(begin, end);
     words.insert(words.end(), values.begin(), values.end());
   }
 
@@ -360,18 +361,18 @@ class Reader {
     return text;
   }
 
-  void add(const Words& words, std::size_t line, const std::string& name) {
+  void add(const PythonWords& words, std::size_t line, const std::string& name) {
     std::string text = environment() + std::string(launch_syntaxes().front()->front_ends.front().command);
-    for (const Word& word : words) text += ' ' + word.shell();
+    for (const PythonWord& word : words) text += ' ' + word.shell();
     pieces_.push_back({text + "\n", name, line, false, {}});
   }
 
   std::vector<Token> tokens_;
   std::string class_, function_;
-  std::map<std::string, Word, std::less<>> scalars_;
+  std::map<std::string, PythonWord, std::less<>> scalars_;
   std::vector<Assigned> lists_;
   std::set<std::string, std::less<>> used_;
-  std::map<std::string, Word> environment_;
+  std::map<std::string, PythonWord> environment_;
   std::vector<LaunchPiece> pieces_;
 };
 

@@ -18,9 +18,9 @@ namespace {
 
 constexpr int kMostWays = 64;
 constexpr std::size_t kMostServers = 256;
-constexpr std::size_t kMostWords = 20000;
-constexpr int kMostNested = 8;        // texts inside each other
-constexpr int kMostNestedTexts = 64;  // in one run
+constexpr std::size_t kMostWordsOfServers = 20000;
+constexpr int kMostNestedTexts = 8;  // texts inside each other
+constexpr int kMostTextsOfRun = 64;  // inside others, in one run
 
 // `serve MODEL ..` names the model without a flag, and some options are the front end's own.
 std::vector<std::string> server_arguments(const FrontEnd& front_end, std::span<const std::string> words) {
@@ -216,7 +216,7 @@ class Run {
   }
 
   Result<void> inner(std::string_view text, ShellVariables variables, std::span<const ShellValue> arguments) {
-    if (depth_ == kMostNested || --nested_left_ < 0) return {};
+    if (depth_ == kMostNestedTexts || --nested_left_ < 0) return {};
     // What is known not to be set stays so.
     std::erase_if(variables.named, [](const auto& entry) {
       return !entry.second.is_exported && (entry.second.first() != nullptr || entry.second.is_array);
@@ -293,7 +293,7 @@ class Run {
   std::vector<Note> notes_;
   std::map<std::string, std::string, std::less<>> files_;
   std::vector<std::string> images_;  // around the command that is read
-  int depth_ = 0, nested_left_ = kMostNestedTexts;
+  int depth_ = 0, nested_left_ = kMostTextsOfRun;
   std::size_t line_ = 1;  // of the text, where the outermost command begins
 };
 
@@ -342,9 +342,9 @@ class Ways {
 
 Result<std::vector<LaunchedServer>> require_servers(std::vector<LaunchedServer> servers, std::string_view text) {
   for (const LaunchedServer& server : servers)
-    if (server.command.argv.size() > kMostWords)
+    if (server.command.argv.size() > kMostWordsOfServers)
       return fail(ErrorKind::bad_input, fmt::format("the command has {} words: give one of at most {}",
-                                                    server.command.argv.size(), kMostWords));
+                                                    server.command.argv.size(), kMostWordsOfServers));
   if (!servers.empty()) return servers;
   return tl::unexpected<Error>(no_server(text));
 }

@@ -23,7 +23,7 @@ struct Binary {
 constexpr Binary kBinary[] = {{"**", 11}, {"<<", 8}, {">>", 8}, {"<=", 7}, {">=", 7}, {"==", 6}, {"!=", 6},
                               {"&&", 2},  {"||", 1}, {"*", 10}, {"/", 10}, {"%", 10}, {"+", 9},  {"-", 9},
                               {"<", 7},   {">", 7},  {"&", 5},  {"^", 4},  {"|", 3}};
-constexpr int kMostNested = 200;
+constexpr int kMostNestedTerms = 200;
 
 constexpr std::string_view kAssigning[] = {"<<=", ">>=", "+=", "-=", "*=", "/=", "%=", "&=", "^=", "|=", "="};
 
@@ -62,7 +62,7 @@ class Evaluator {
 
   // One more level of recursion; false, and an error, where there are too many.
   bool enter() {
-    if (++depth_ > kMostNested && !error_) error_ = "nests too deep";
+    if (++depth_ > kMostNestedTerms && !error_) error_ = "nests too deep";
     return !error_;
   }
 

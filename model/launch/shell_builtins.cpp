@@ -7,15 +7,12 @@
 #include <utility>
 
 #include "model/launch/shell_runner.h"
+#include "model/launch/text_parts.h"
 
 namespace a2asim {
 namespace {
 
 using enum ShellStatus;
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> list) {
-  return std::ranges::find(list, word) != list.end();
-}
 
 bool is_name(std::string_view text) {
   return !text.empty() && is_shell_name_start(text.front()) && std::ranges::all_of(text, is_shell_name_char);

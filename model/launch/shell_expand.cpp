@@ -8,12 +8,12 @@
 
 #include "model/launch/shell_output.h"
 #include "model/launch/shell_syntax.h"
+#include "model/launch/text_parts.h"
 
 namespace a2asim {
 namespace {
 
 constexpr std::size_t kMostExpandedBytes = 1 << 20;  // A=$A$A again and again would fill the memory
-constexpr std::size_t npos = std::string_view::npos;
 
 }  // namespace
 

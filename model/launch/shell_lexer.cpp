@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/launch/text_parts.h"
+
 namespace a2asim {
 namespace {
 
-constexpr int kMostNested = 60;
-constexpr std::size_t npos = std::string_view::npos;
+constexpr int kMostNestedQuotes = 60;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -18,7 +19,7 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 std::size_t end_of_special(std::string_view text, std::size_t at, int depth);
 
 std::size_t end_of_bracket(std::string_view text, std::size_t open, int depth) {
-  if (depth > kMostNested) return npos;
+  if (depth > kMostNestedQuotes) return npos;
   const char opening = text[open], closing = opening == '(' ? ')' : opening == '[' ? ']' : '}';
   int level = 0;
   for (std::size_t i = open; i < text.size(); ++i) {
@@ -53,7 +54,7 @@ std::size_t end_of_quotes(std::string_view text, std::size_t open, int depth) {
 }
 
 std::size_t end_of_special(std::string_view text, std::size_t at, int depth) {
-  if (depth > kMostNested) return npos;
+  if (depth > kMostNestedQuotes) return npos;
   const char c = text[at], next = at + 1 < text.size() ? text[at + 1] : '\0';
   if (c == '\'' || c == '"' || c == '`') return end_of_quotes(text, at, depth);
   if (c == '$' && (next == '(' || next == '{' || next == '[')) return end_of_bracket(text, at + 1, depth);

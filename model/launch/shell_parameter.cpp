@@ -9,12 +9,12 @@
 #include "model/launch/shell_expand.h"
 #include "model/launch/shell_output.h"
 #include "model/launch/shell_syntax.h"
+#include "model/launch/text_parts.h"
 
 namespace a2asim {
 namespace {
 
 constexpr std::size_t kMostMatchedBytes = 4096;  // of a text that a pattern is cut from: its cost is a square
-constexpr std::size_t npos = std::string_view::npos;
 
 bool is_digits(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == npos; }
 bool is_ascii(std::string_view text) {

@@ -7,12 +7,12 @@
 #include <charconv>
 
 #include "model/launch/shell_syntax.h"
+#include "model/launch/text_parts.h"
 
 namespace a2asim {
 namespace {
 
-constexpr std::size_t npos = std::string_view::npos;
-constexpr std::size_t kMostWords = 4096;
+constexpr std::size_t kMostBraceWords = 4096;
 
 bool is_between(char c, char first, char last) { return first <= c && c <= last; }
 
@@ -105,7 +105,7 @@ std::optional<Braces> read_braces(std::string_view raw, std::size_t open) {
   return std::nullopt;
 }
 
-std::optional<int> number_of(std::string_view text) {
+std::optional<int> range_number(std::string_view text) {
   int value = 0;
   if (text.starts_with('+')) text.remove_prefix(1);
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -120,8 +120,8 @@ std::vector<std::string> read_sequence(std::string_view text) {
   const std::string_view from = text.substr(0, dots);
   std::string_view to = text.substr(dots + 2), by = "1";
   if (const std::size_t more = to.find(".."); more != npos) by = to.substr(more + 2), to = to.substr(0, more);
-  auto first = number_of(from), last = number_of(to);
-  const auto step = number_of(by);
+  auto first = range_number(from), last = range_number(to);
+  const auto step = range_number(by);
   const bool letters = !first && !last && from.size() == 1 && to.size() == 1 && is_shell_name_start(from[0]) &&
                        is_shell_name_start(to[0]) && from[0] != '_' && to[0] != '_';
   if (letters) first = from[0], last = to[0];
@@ -134,7 +134,7 @@ std::vector<std::string> read_sequence(std::string_view text) {
   std::vector<std::string> out;
   for (std::int64_t i = *first; *first <= *last ? i <= *last : i >= *last; i += *first <= *last ? size : -size) {
     out.push_back(letters ? std::string(1, static_cast<char>(i)) : fmt::format("{:0{}}", i, width));
-    if (out.size() > kMostWords) break;
+    if (out.size() > kMostBraceWords) break;
   }
   return out;
 }
@@ -148,7 +148,7 @@ bool add_parts(std::string_view raw, std::size_t open, const Braces& braces, con
   if (!add_brace_words(raw.substr(braces.end + 1), tails, depth + 1)) return false;
   for (const std::string& part : parts)
     for (const std::string& tail : tails) {
-      if (out.size() >= kMostWords) return false;
+      if (out.size() >= kMostBraceWords) return false;
       out.push_back(std::string(raw.substr(0, open)).append(part).append(tail));
     }
   return true;

@@ -7,6 +7,7 @@
 
 #include "model/launch/front_end.h"
 #include "model/launch/shell_runner.h"
+#include "model/launch/text_parts.h"
 
 namespace a2asim {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 using enum ShellStatus;
 
 constexpr int kMostSteps = 20000;  // commands of one run, loops and calls included
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> list) {
-  return std::ranges::find(list, word) != list.end();
-}
 
 // Whether a failure to run it could change which servers are started: then both ways are looked at.
 bool matters(const ShellNode& node) {

@@ -11,8 +11,7 @@
 namespace a2asim {
 namespace {
 
-constexpr int kMostNested = 60;
-using Token = ShellToken;
+constexpr int kMostNestedCommands = 60;
 
 // Words that end a list of commands.
 constexpr std::string_view kClosers[] = {"then", "elif", "else", "fi", "do", "done", "esac", "}"};
@@ -24,15 +23,15 @@ ShellNode make_node(ShellKind kind, std::size_t line) {
   return node;
 }
 
-class Parser {
+class ShellParser {
  public:
-  explicit Parser(std::string_view text) : lex_(text) {}
+  explicit ShellParser(std::string_view text) : lex_(text) {}
 
   Result<ShellScript> parse() {
     ShellScript script;
-    while (!failed() && !at(Token::end)) {
+    while (!failed() && !at(ShellToken::end)) {
       list_into(script.root);
-      if (failed() || at(Token::end)) break;
+      if (failed() || at(ShellToken::end)) break;
       skip_stray();
     }
     if (failed()) return tl::unexpected<Error>(lex_.error());
@@ -42,7 +41,7 @@ class Parser {
   }
 
  private:
-  bool at(Token token) const { return lex_.token() == token; }
+  bool at(ShellToken token) const { return lex_.token() == token; }
   const std::string& word() const { return lex_.word(); }
   std::size_t line() { return lex_.line_at(lex_.begin()); }
   bool failed() const { return lex_.failed(); }
@@ -51,22 +50,22 @@ class Parser {
   // A fragment of a script may hold the end of something that begins outside.
   void skip_stray() {
     lex_.notes.push_back({fmt::format("line {}: '{}' closes nothing: passed over", line(),
-                                      at(Token::word) ? word() : std::string(lex_.token_text()))});
+                                      at(ShellToken::word) ? word() : std::string(lex_.token_text()))});
     advance();
   }
 
   // Commands up to a closer, `)`, `;;` or the end.
   void list_into(ShellNode& list) {
     for (;;) {
-      while (at(Token::newline) || at(Token::semicolon) || at(Token::background)) advance();
-      if (failed() || at(Token::end) || at(Token::close) || at(Token::end_case)) return;
-      if (at(Token::word) && std::ranges::find(kClosers, word()) != std::end(kClosers)) return;
-      if (at(Token::and_) || at(Token::or_) || at(Token::pipe)) {
+      while (at(ShellToken::newline) || at(ShellToken::semicolon) || at(ShellToken::background)) advance();
+      if (failed() || at(ShellToken::end) || at(ShellToken::close) || at(ShellToken::end_case)) return;
+      if (at(ShellToken::word) && std::ranges::find(kClosers, word()) != std::end(kClosers)) return;
+      if (at(ShellToken::and_) || at(ShellToken::or_) || at(ShellToken::pipe)) {
         skip_stray();
         continue;
       }
       list.children.push_back(and_or());
-      if (at(Token::background)) run_apart(list.children.back());
+      if (at(ShellToken::background)) run_apart(list.children.back());
     }
   }
 
@@ -81,9 +80,9 @@ class Parser {
   ShellNode list() {
     ShellNode node;
     node.line = line();
-    if (++depth_ > kMostNested) {
-      lex_.refuse(
-          fmt::format("line {} of the command: commands nest deeper than {}: write them flat", line(), kMostNested));
+    if (++depth_ > kMostNestedCommands) {
+      lex_.refuse(fmt::format("line {} of the command: commands nest deeper than {}: write them flat", line(),
+                              kMostNestedCommands));
     }
     list_into(node);
     --depth_;
@@ -98,10 +97,10 @@ class Parser {
   ShellNode and_or() {
     ShellNode node = make_node(ShellKind::and_or, line());
     node.children.push_back(pipeline());
-    while (!failed() && (at(Token::and_) || at(Token::or_))) {
-      node.operators.emplace_back(at(Token::and_) ? "&&" : "||");
+    while (!failed() && (at(ShellToken::and_) || at(ShellToken::or_))) {
+      node.operators.emplace_back(at(ShellToken::and_) ? "&&" : "||");
       advance();
-      while (at(Token::newline)) advance();
+      while (at(ShellToken::newline)) advance();
       node.children.push_back(pipeline());
     }
     return node.operators.empty() ? std::move(node.children.front()) : node;
@@ -114,9 +113,9 @@ class Parser {
       advance();
     }
     node.children.push_back(command());
-    while (!failed() && at(Token::pipe)) {
+    while (!failed() && at(ShellToken::pipe)) {
       advance();
-      while (at(Token::newline)) advance();
+      while (at(ShellToken::newline)) advance();
       node.children.push_back(command());
     }
     return node.children.size() == 1 && !node.flag ? std::move(node.children.front()) : node;
@@ -125,9 +124,9 @@ class Parser {
   ShellNode command() {
     const std::size_t where = lex_.begin();
     ShellNode node;
-    if (at(Token::open)) {
+    if (at(ShellToken::open)) {
       node = lex_.begins_with("((") ? arithmetic() : subshell();
-    } else if (!at(Token::word)) {
+    } else if (!at(ShellToken::word)) {
       return make_node(ShellKind::simple, lex_.line_at(where));
     } else if (word() == "if") {
       node = if_command();
@@ -153,7 +152,7 @@ class Parser {
       advance();
       std::string name = word();
       advance();
-      if (at(Token::open)) advance(), advance();
+      if (at(ShellToken::open)) advance(), advance();
       return function(std::move(name), where);
     } else {
       return simple();
@@ -170,7 +169,7 @@ class Parser {
   ShellNode simple() {
     ShellNode node = make_node(ShellKind::simple, line());
     const std::size_t where = lex_.begin();
-    while (!failed() && at(Token::word)) {
+    while (!failed() && at(ShellToken::word)) {
       if (lex_.at_redirect()) {
         redirects(node);
         continue;
@@ -184,7 +183,7 @@ class Parser {
       if (!word().empty()) node.words.push_back(word());
       advance();
     }
-    if (at(Token::open) && !node.words.empty()) {  // `echo (..)` is no shell: the parenthesis separates
+    if (at(ShellToken::open) && !node.words.empty()) {  // `echo (..)` is no shell: the parenthesis separates
       skip_stray();
     }
     return node;
@@ -205,10 +204,10 @@ class Parser {
     node.text = word().substr(0, word().size() - (node.flag ? 2 : 1));
     advance();  // the parenthesis
     advance();
-    while (!failed() && !at(Token::close)) {
-      if (at(Token::end)) lex_.stop("array", where);
-      if (at(Token::word) && !word().empty()) node.words.push_back(word());
-      if (at(Token::word) && lex_.at_redirect()) lex_.operator_character();
+    while (!failed() && !at(ShellToken::close)) {
+      if (at(ShellToken::end)) lex_.stop("array", where);
+      if (at(ShellToken::word) && !word().empty()) node.words.push_back(word());
+      if (at(ShellToken::word) && lex_.at_redirect()) lex_.operator_character();
       advance();
     }
     advance();
@@ -221,7 +220,7 @@ class Parser {
     advance();
     ShellNode node = list();
     node.kind = ShellKind::subshell;
-    if (!at(Token::close)) lex_.stop("(", where);
+    if (!at(ShellToken::close)) lex_.stop("(", where);
     advance();
     return node;
   }
@@ -240,12 +239,12 @@ class Parser {
     const std::size_t where = lex_.begin();
     advance();
     while (!failed() && !lex_.at_word({"]]"})) {
-      if (at(Token::end)) lex_.stop("[[", where);
-      if (at(Token::word) && word().empty() && lex_.at_redirect()) {
+      if (at(ShellToken::end)) lex_.stop("[[", where);
+      if (at(ShellToken::word) && word().empty() && lex_.at_redirect()) {
         node.words.push_back(lex_.operator_character());
-      } else if (at(Token::word)) {
+      } else if (at(ShellToken::word)) {
         node.words.push_back(word());
-      } else if (!at(Token::newline)) {
+      } else if (!at(ShellToken::newline)) {
         node.words.emplace_back(lex_.token_text());
       }
       advance();
@@ -292,17 +291,17 @@ class Parser {
     const std::size_t where = lex_.begin();
     if (word() == "select") node.operators.push_back(word());
     advance();
-    if (at(Token::open) && lex_.begins_with("((")) {
+    if (at(ShellToken::open) && lex_.begins_with("((")) {
       const ShellNode head = arithmetic();
       node.kind = ShellKind::c_for;
       node.text = head.text;
     } else {
       node.text = word();
       advance();
-      while (at(Token::newline)) advance();
+      while (at(ShellToken::newline)) advance();
       node.flag = lex_.at_word({"in"});
       if (node.flag) advance();
-      while (node.flag && !failed() && at(Token::word)) {
+      while (node.flag && !failed() && at(ShellToken::word)) {
         node.words.push_back(word());
         advance();
       }
@@ -324,20 +323,20 @@ class Parser {
     expect("in", "case", where);
     lex_.skip_newlines();
     while (!failed() && !lex_.at_word({"esac"})) {
-      if (at(Token::open)) advance();
+      if (at(ShellToken::open)) advance();
       std::vector<std::string> patterns;
-      while (!failed() && !at(Token::close)) {
-        if (at(Token::end) || at(Token::newline)) return lex_.stop("case", where), node;
-        if (at(Token::open))
+      while (!failed() && !at(ShellToken::close)) {
+        if (at(ShellToken::end) || at(ShellToken::newline)) return lex_.stop("case", where), node;
+        if (at(ShellToken::open))
           lex_.refuse(fmt::format("line {} of the command: patterns such as @(a|b) are not read: write a|b", line()));
-        if (at(Token::word)) patterns.push_back(word());
+        if (at(ShellToken::word)) patterns.push_back(word());
         advance();
       }
       advance();
       node.patterns.push_back(std::move(patterns));
       node.children.push_back(list());
-      node.operators.emplace_back(at(Token::end_case) ? lex_.token_text() : ";;");
-      if (at(Token::end_case)) advance();
+      node.operators.emplace_back(at(ShellToken::end_case) ? lex_.token_text() : ";;");
+      if (at(ShellToken::end_case)) advance();
       lex_.skip_newlines();
     }
     expect("esac", "case", where);
@@ -347,9 +346,9 @@ class Parser {
   ShellNode function(std::string name, std::size_t where) {
     ShellNode node = make_node(ShellKind::function, lex_.line_at(where));
     node.text = std::move(name);
-    while (at(Token::newline)) advance();
-    if (at(Token::end)) lex_.stop("function", where);
-    if (++depth_ > kMostNested) lex_.stop("function", where);
+    while (at(ShellToken::newline)) advance();
+    if (at(ShellToken::end)) lex_.stop("function", where);
+    if (++depth_ > kMostNestedCommands) lex_.stop("function", where);
     node.children.push_back(command());
     --depth_;
     return node;
@@ -361,6 +360,6 @@ class Parser {
 
 }  // namespace
 
-Result<ShellScript> parse_shell(std::string_view text) { return Parser(text).parse(); }
+Result<ShellScript> parse_shell(std::string_view text) { return ShellParser(text).parse(); }
 
 }  // namespace a2asim

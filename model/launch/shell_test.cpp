@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "model/launch/shell_run.h"
+#include "model/launch/text_parts.h"
 
 namespace a2asim {
 namespace {
@@ -11,10 +12,6 @@ using enum ShellStatus;
 
 ShellStatus known(bool holds) { return holds ? success : failure; }
 ShellStatus inverted(ShellStatus status) { return status == open ? open : known(status == failure); }
-
-bool is_one_of(std::string_view word, std::initializer_list<std::string_view> list) {
-  return std::ranges::find(list, word) != list.end();
-}
 
 std::optional<std::int64_t> number(std::string_view text) {
   std::int64_t value = 0;

@@ -11,9 +11,9 @@
 namespace a2asim {
 namespace {
 
-constexpr std::size_t kMostDeep = 64;
+constexpr std::size_t kMostDeepYaml = 64;
 constexpr std::size_t kMostNodes = 100'000;
-constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+constexpr std::size_t kMostYamlBytes = std::size_t{4} << 20;
 
 struct TooMuch {
   int line;
@@ -59,7 +59,7 @@ class Scale : public YAML::EventHandler {
   void grow(const YAML::Mark& mark, Size by) {
     sum_.nodes += by.nodes;
     sum_.bytes += by.bytes;
-    if (sum_.nodes > kMostNodes || sum_.bytes > kMostBytes)
+    if (sum_.nodes > kMostNodes || sum_.bytes > kMostYamlBytes)
       throw TooMuch{mark.line, "more nodes or bytes, aliases written out, than any launch has"};
   }
   void leaf(const YAML::Mark& mark, YAML::anchor_t anchor, std::size_t bytes) {
@@ -67,7 +67,7 @@ class Scale : public YAML::EventHandler {
     grow(mark, {1, bytes});
   }
   void open(const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (open_.size() == kMostDeep) throw TooMuch{mark.line, fmt::format("nested more than {} deep", kMostDeep)};
+    if (open_.size() == kMostDeepYaml) throw TooMuch{mark.line, fmt::format("nested more than {} deep", kMostDeepYaml)};
     open_.push_back({anchor, sum_});
     grow(mark, {1, 0});
   }

@@ -96,13 +96,8 @@ option(A2ASIM_UNITY "Compile many files together, for who builds once" OFF)
 set(A2ASIM_UNITED  # one group each; what remains of a library is another
   model/engines/sglang/ model/engines/vllm/ model/engines/trtllm/ model/launch/
   "tools/(check|from_log|program|upgrade)/" "tools/(explore|plan|replay|report)/")
-set(A2ASIM_ALONE
-  model/launch/container_file.cpp model/launch/environment.cpp model/launch/python_file.cpp
-  model/launch/python_servers.cpp model/launch/servers.cpp model/launch/shell_arithmetic.cpp
-  model/launch/shell_builtins.cpp model/launch/shell_expand.cpp model/launch/shell_lexer.cpp
-  model/launch/shell_loops.cpp model/launch/shell_parameter.cpp model/launch/shell_pattern.cpp
-  model/launch/shell_run.cpp model/launch/shell_simple.cpp model/launch/shell_syntax.cpp model/launch/shell_test.cpp
-  model/launch/yaml_reader.cpp)
+# Files that cannot be together with the others of their group.
+set(A2ASIM_ALONE)
 function(a2asim_unite target)
   if(NOT A2ASIM_UNITY)
     return()
