@@ -131,7 +131,7 @@ void VllmDecider::size(std::size_t ep_rank, RankDecision& out) {
   const std::int64_t agreed = ceil_div(std::max<std::int64_t>(*std::ranges::max_element(list), 1), part.sp);
   // A graph holds the number that it was captured with. Where buffers have a fixed size, only how many rounds it runs.
   const std::int64_t round = part.buffer.is_chunked ? part.buffer.tokens : 0;
-  const bool as_many_rounds = round > 0 && ceil_div(out.rows, round) == ceil_div(agreed, round);
+  const bool as_many_rounds = round > 0 && num_rounds(out.rows, 1, round) == num_rounds(agreed, 1, round);
   out.sizing.runtime_max_tokens_per_rank = out.replay && !as_many_rounds ? out.rows : agreed;
   if (deployment_.rule && !out.raised) {
     RankView view;

@@ -34,7 +34,7 @@ void check_rounds(const VllmPart& part, CheckReport& report) {
         FindingKind::static_cap, Phase::prefill,
         fmt::format("{} tokens take {} rounds of {} ({}), as many on every rank; a rank that is through sends its last "
                     "row again",
-                    rows, ceil_div(rows, buffer.tokens), buffer.tokens, buffer.source)));
+                    rows, num_rounds(rows, 1, buffer.tokens), buffer.tokens, buffer.source)));
     return;
   }
   CheckFinding finding = make_note(
