@@ -53,10 +53,13 @@ struct GeometryVerdict {
     bool dispatch = true, combine = true;
   };
   static Room room_of(const RankGeometry& own, std::int64_t ep_size);
+  void add_like_first(int rank, std::int64_t local_num_tokens);
+  void add_by_itself(int rank, const RankGeometry& own, std::int64_t ep_size);
 
   RankGeometry first_;
-  Room room_of_first_;  // and of all that are like it
+  Room room_of_first_;       // and of all that are like it
   bool has_first_ = false;
+  bool first_fits_ = false;  // nothing but its tokens can be wrong with a rank like the first
 };
 
 // Ranks outside `taking_part` are not looked at.

@@ -9,6 +9,7 @@ namespace {
 
 // The same as rows > max_num_tokens * max_top_k / top_k, without a division for every rank.
 bool exceeds_tables(const RankGeometry& own, const DecidedStep& step) {
+  if (step.max_top_k >= step.top_k && own.local_num_tokens <= own.max_num_tokens) return false;
   return step.max_top_k > 0 && static_cast<__int128>(own.local_num_tokens) * step.top_k >
                                    static_cast<__int128>(own.max_num_tokens) * step.max_top_k;
 }
@@ -34,20 +35,28 @@ Phase phase_of(const Seen& any) {
                       : Phase::eager_decode;
 }
 
-// Refusals of the engine's rule and of FlashInfer's Python class (R <= cap) come before anything is launched.
-void classify(int rank, const RankDecision& decision, const RankGeometry& own, const DecidedStep& step,
+// Refusals of the engine's rule and of FlashInfer's Python class (R <= cap) come before anything is launched. Says
+// whether the rank's sizes count: it takes part, or would but for the cap.
+bool classify(int rank, const RankDecision& decision, const RankGeometry& own, const DecidedStep& step,
               Judgement& said) {
   const bool gathers = leaves(decision);
   if (!gathers && (decision.exceeds_cap || own.runtime_max_tokens_per_rank > own.max_num_tokens)) {
     said.over_capacity.add(rank);
     said.refused.add(rank);
-  } else if (decision.raised || (!gathers && step.refuses_dispatch)) {
-    said.refused.add(rank);
-  } else {
-    (gathers ? said.gathering : said.taking_part).add(rank);
-    // FlashInfer does not check this either; the kernel would leave its tables. The simulated rank stops here.
-    if (!gathers && exceeds_tables(own, step)) said.table_overflow.add(rank);
+    return true;
   }
+  if (decision.raised || (!gathers && step.refuses_dispatch)) {
+    said.refused.add(rank);
+    return false;
+  }
+  if (gathers) {
+    said.gathering.add(rank);
+    return false;
+  }
+  said.taking_part.add(rank);
+  // FlashInfer does not check this either; the kernel would leave its tables. The simulated rank stops here.
+  if (exceeds_tables(own, step)) said.table_overflow.add(rank);
+  return true;
 }
 
 Verdict verdict_of(const Judgement& said) {
@@ -103,15 +112,19 @@ Judgement judge(const DecidedStep& step) {
   if (!any.participates) return said;
   const auto ep_size = static_cast<std::int64_t>(step.decisions.size());
   said.group = RankMask::all(static_cast<int>((step.decisions.size() + every - 1) / every)) - step.masked;
-  RankGeometry own{.max_num_tokens = step.max_num_tokens, .slice_bytes = std::numeric_limits<std::int64_t>::max()};
+  RankGeometry one_size{.max_num_tokens = step.max_num_tokens,
+                        .slice_bytes = std::numeric_limits<std::int64_t>::max()};
   for (const int rank : said.group - step.absent) {
     const RankDecision& decision = step.decisions[static_cast<std::size_t>(rank) * every];
     if (!decision.participates) continue;
-    if (!step.slices.empty()) own = step.slices[static_cast<std::size_t>(rank)];
-    own.runtime_max_tokens_per_rank = decision.sizing.runtime_max_tokens_per_rank;
-    own.local_num_tokens = sent_rows(decision);
-    classify(rank, decision, own, step, said);
-    if ((said.taking_part | said.over_capacity).contains(rank)) said.geometry.add(rank, own, ep_size);
+    if (step.slices.empty()) {
+      one_size.runtime_max_tokens_per_rank = decision.sizing.runtime_max_tokens_per_rank;
+      one_size.local_num_tokens = sent_rows(decision);
+    }
+    const RankGeometry& own = step.slices.empty() ? one_size : step.slices[static_cast<std::size_t>(rank)];
+    A2ASIM_INVARIANT(own.runtime_max_tokens_per_rank == decision.sizing.runtime_max_tokens_per_rank,
+                     "slices say the R that was decided");
+    if (classify(rank, decision, own, step, said)) said.geometry.add(rank, own, ep_size);
   }
   const RankMask cannot = said.taking_part & (said.geometry.refuses_dispatch | said.table_overflow);
   said.refused |= cannot;

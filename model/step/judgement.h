@@ -28,7 +28,7 @@ struct DecidedStep {
   std::span<const RankDecision> decisions;  // one an expert-parallel rank
   // The cap, where no `slices` say it rank by rank.
   std::int64_t max_num_tokens = std::numeric_limits<std::int64_t>::max();
-  std::span<const RankGeometry> slices = {};  // how each rank built its workspace; R and tokens are filled in here
+  std::span<const RankGeometry> slices = {};  // how each rank built its workspace, with the R and the rows decided
   RankMask absent = {};                       // make no call, and their peers wait for them unless they know (`masked`)
   RankMask masked = {};
   bool refuses_dispatch = false;  // FlashInfer refuses every dispatch, whatever the batch (Deployment::launch_error)

@@ -137,7 +137,6 @@ Result<void> Cluster::build() {
   A2ASIM_INVARIANT(geometry_.size() == configs_.size(), "a cluster is built once it is planned");
   invalid_expert_id_ = deployment_.invalid_expert_id;
   const auto ranks = static_cast<std::size_t>(ep_size_);
-  rows_.resize(ranks);
   runtime_max_.resize(ranks);
   inputs_.resize(ranks);
   if (options_.fidelity == Fidelity::geometry || !can_dispatch()) return {};
@@ -159,7 +158,7 @@ Result<void> Cluster::build() {
 }
 
 void Cluster::reset() {
-  A2ASIM_INVARIANT(std::ssize(rows_) == ep_size_, "a cluster that is reset was built");
+  A2ASIM_INVARIANT(std::ssize(geometry_) == ep_size_, "a cluster that is reset was built");
   decider_ = deployment_.make_decider();
   if (alltoall_) alltoall_->reset();
   log_.clear();
@@ -175,7 +174,7 @@ std::span<const std::uint8_t> Cluster::tainted(int rank) const {
 // The all-gatherv and reduce-scatterv of #35758: every row goes to every rank and back.
 void Cluster::count_gather(StepOutcome& outcome) const {
   for (const int r : outcome.gathering) {
-    const std::int64_t copies = rows_[static_cast<std::size_t>(r)] * ep_size_ * options_.layers;
+    const std::int64_t copies = rows_of(static_cast<std::size_t>(r)) * ep_size_ * options_.layers;
     outcome.traffic.rows_sent += copies;
     outcome.traffic.rows_reserved += copies;
     outcome.traffic.dispatch_bytes += copies * config(r).dispatch_bytes_per_token();
@@ -187,7 +186,10 @@ Result<StepOutcome> Cluster::step(const StepInput& input) {
   A2ASIM_INVARIANT((input.masked - input.absent).empty(), "a masked rank is absent");
   decisions_ = decider_->decide(input.batches, input.graph, input.faults);
   A2ASIM_INVARIANT(std::ssize(decisions_) == ep_size_, "every rank decides");
-  std::ranges::transform(decisions_, rows_.begin(), sent_rows);
+  for (std::size_t rank = 0; rank < geometry_.size(); ++rank) {
+    geometry_[rank].runtime_max_tokens_per_rank = decisions_[rank].sizing.runtime_max_tokens_per_rank;
+    geometry_[rank].local_num_tokens = sent_rows(decisions_[rank]);
+  }
   StepOutcome outcome{judge({.decisions = decisions_,
                              .slices = geometry_,
                              .absent = input.absent,
@@ -215,7 +217,7 @@ Result<StepOutcome> Cluster::step(const StepInput& input) {
 Result<void> Cluster::prepare(RankMask senders) {
   A2ASIM_INVARIANT(contents_.has_value(), "rows have contents from provenance on");
   for (const int r : senders)
-    if (auto ok = contents_->reserve(r, rows_[static_cast<std::size_t>(r)]); !ok) return ok;
+    if (auto ok = contents_->reserve(r, rows_of(static_cast<std::size_t>(r))); !ok) return ok;
   return {};
 }
 
@@ -245,8 +247,8 @@ void Cluster::fill_inputs(RankMask senders) {
     DispatchInput& input = inputs_[at];
     const bool sends = senders.contains(r);
     input.runtime_max_tokens_per_rank = runtime_max_[at] = decisions_[at].sizing.runtime_max_tokens_per_rank;
-    input.local_num_tokens = sends ? rows_[at] : 0;
-    const bool is_dummy = sends && rows_[at] > decisions_[at].rows;
+    input.local_num_tokens = sends ? rows_of(at) : 0;
+    const bool is_dummy = sends && rows_of(at) > decisions_[at].rows;
     if (is_dummy) {
       contents_->fill_dummy(r, static_cast<std::int32_t>(invalid_expert_id_.value_or(-1)), input);
     } else {

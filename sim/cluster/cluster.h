@@ -112,6 +112,8 @@ class Cluster {
   Result<void> make_configs();
   Result<void> make_geometry();
   bool can_dispatch() const;
+  // Rows that the rank dispatches in this step, the dummy token included.
+  std::int64_t rows_of(std::size_t rank) const { return geometry_[rank].local_num_tokens; }
   Result<void> build();
   void count_gather(StepOutcome& outcome) const;
   Result<void> run_layers(const StepInput& input, StepOutcome& outcome);
@@ -132,9 +134,8 @@ class Cluster {
   std::int64_t max_top_k_ = kMaxTopKWorkspace;
   std::optional<std::int64_t> invalid_expert_id_;  // nothing: this version does not sanitize
   std::vector<AllToAllConfig> configs_;
-  std::vector<RankGeometry> geometry_;  // R and tokens left open
+  std::vector<RankGeometry> geometry_;  // R and rows: of the last step
   std::span<const RankDecision> decisions_;
-  std::vector<std::int64_t> rows_;  // that each rank dispatches, the dummy token included
 
   std::int64_t memory_bytes_ = 0;      // of all slices
   std::optional<MemoryShare> memory_;  // longer than what takes it

@@ -98,6 +98,7 @@ GatherInputs gather_inputs(const Started& started) {
 
 Result<SizingDecision> size(const SglangPart& part, const SizingRule& rule, const RankView& view) {
   const auto built_in = part.generation().sizing;
+  if (!rule) return built_in(view);
   if (ExternalEngine* const outside = engine_of(rule)) {
     const Result<SizedOutside> sized = ask_size(*outside, view);
     if (!sized) return tl::unexpected(sized.error());
@@ -105,7 +106,7 @@ Result<SizingDecision> size(const SglangPart& part, const SizingRule& rule, cons
     const auto only_r = [&](const RankView&) -> Result<SizingDecision> { return sized->decision; };
     return size_by_own_rule(only_r, built_in, view);
   }
-  return rule ? size_by_own_rule(rule, built_in, view) : built_in(view);
+  return size_by_own_rule(rule, built_in, view);
 }
 
 RankView base_view(const SglangPart& part, const Deployment& deployment, int ep_rank) {
