@@ -86,6 +86,22 @@ std::string defaults_of(const std::string& text, const Environment& given) {
   return ShellExpander(variables).text(text).text;
 }
 
+// ${{ variables.TAG }} of sflow and GitHub's workflows, as a variable that a shell may know or leave open.
+std::string with_named_expressions(std::string_view text) {
+  std::string out;
+  for (std::size_t begin = text.find("${{"); begin != std::string_view::npos; begin = text.find("${{")) {
+    const std::size_t end = text.find("}}", begin);
+    if (end == std::string_view::npos) break;
+    std::string name;
+    for (const char c : text.substr(begin + 3, end - begin - 3))
+      if (c != ' ') name += is_shell_name_char(c) ? c : '_';
+    out += text.substr(0, begin);
+    out += "${" + (name.empty() || (name[0] >= '0' && name[0] <= '9') ? "_" + name : name) + '}';
+    text.remove_prefix(end + 2);
+  }
+  return out.append(text);
+}
+
 class Containers {
  public:
   explicit Containers(const Environment& given) : given_(given) {}
@@ -98,6 +114,7 @@ class Containers {
         if (!syntax->recipe_key.empty()) add_recipe(node, *syntax);
         add_component(node, own.empty() ? name : own, syntax->front_ends);
       }
+      add_script(node, own.empty() ? name : own);
       for (const auto& item : node) {
         const std::string key = item.first.IsScalar() ? item.first.Scalar() : name;
         if (!key.starts_with("x-")) walk(item.second, key);  // compose: only what refers to it counts
@@ -120,6 +137,18 @@ class Containers {
     if (!document.IsMap()) return;
     if (document["resources"]) gpu_ = scalar_of(document["resources"], "gpu_type");
     if (document["model"] && document["model"].IsMap()) container_ = scalar_of(document["model"], "container");
+  }
+
+  // variables: {NAME: VALUE} of GitLab, exported to every script; {NAME: {value: VALUE}} of sflow and GitLab.
+  void keep_variables(const YAML::Node& document) {
+    if (!document.IsMap() || !document["variables"] || !document["variables"].IsMap()) return;
+    for (const auto& item : document["variables"]) {
+      if (!item.first.IsScalar()) continue;
+      const std::string name = item.first.Scalar();
+      const std::string value = item.second.IsScalar() ? item.second.Scalar() : scalar_of(item.second, "value");
+      add_setting(variables_, name, value);
+      add_setting(variables_, "variables_" + name, value);
+    }
   }
 
   // A document that is a file of options itself.
@@ -206,6 +235,34 @@ class Containers {
     pieces_.push_back(std::move(piece));
   }
 
+  // A task's commands: script: [LINE, ..] of GitLab and sflow, run: TEXT of GitHub's workflows.
+  void add_script(const YAML::Node& task, const std::string& name) {
+    for (const char* key : {"script", "run"}) {
+      const YAML::Node script = task[key];
+      if (!script || script.IsMap()) continue;
+      LaunchPiece piece{files(), name, static_cast<std::size_t>(script.Mark().line) + 1, false, {}};
+      Settings settings = variables_;
+      for (const char* own : {"variables", "env"})
+        if (task[own]) read_settings(task[own], settings, piece);
+      for (const auto& [variable, value] : settings)
+        piece.text += fmt::format("export {}={}\n", variable, shell_quote(value));
+      if (const std::string image = scalar_of(task, "image"); !image.empty()) piece.images.push_back(image);
+      if (script.IsScalar()) piece.text += with_named_expressions(script.Scalar()) + '\n';
+      if (script.IsSequence())
+        for (const YAML::Node& line : script)
+          if (line.IsScalar()) piece.text += with_named_expressions(line.Scalar()) + '\n';
+      if (!names_engine(piece.text)) continue;  // a workflow has many other steps
+      if ((bytes_ += piece.text.size()) > kMostBytesOfFile) return;
+      pieces_.push_back(std::move(piece));
+    }
+  }
+
+  static bool names_engine(std::string_view text) {
+    return std::ranges::any_of(launch_syntaxes(), [&](const LaunchSyntax* syntax) {
+      return text.find(syntax->front_ends.front().engine) != std::string_view::npos;
+    });
+  }
+
   // KEY: {prefill: {tensor-parallel-size: 4, enable-dp-attention: true}, ..}, as srt-slurm keeps a deployment.
   void add_recipe(const YAML::Node& backend, const LaunchSyntax& syntax) {
     const YAML::Node roles = backend[std::string(syntax.recipe_key)];
@@ -242,6 +299,9 @@ class Containers {
 
   // A component of Dynamo or AIConfigurator: SGLangWorker: {model-path: M, tp: 8, ..}, or its args without a command.
   void add_component(const YAML::Node& component, const std::string& name, std::span<const FrontEnd> front_ends) {
+    // With the engine's own image, its arguments are a container's, see add().
+    const std::string image = scalar_of(component, "image");
+    if (front_end_of_image(image) != nullptr) return;
     const bool has_command = component["command"] || component["entrypoint"];
     const bool has_model = component["model-path"] || component["model_path"];
     const YAML::Node args = component["args"];
@@ -262,6 +322,7 @@ class Containers {
     const auto dynamo =
         std::ranges::find_if(front_ends, [](const FrontEnd& one) { return one.module.starts_with("dynamo."); });
     const FrontEnd& front_end = dynamo == front_ends.end() ? front_ends.front() : *dynamo;
+    if (!image.empty()) piece.images.push_back(filled(defaults_of(image, given_), {}, given_));
     piece.text = text_of(settings) + std::string(front_end.command) + filled(words, settings, given_) + '\n';
     pieces_.push_back(std::move(piece));
   }
@@ -281,6 +342,7 @@ class Containers {
   std::map<std::string, Settings> config_maps_;
   std::string gpu_;        // of the whole file
   std::string container_;  // of a recipe
+  Settings variables_;     // of the whole file
   std::size_t bytes_ = 0;
   std::vector<LaunchPiece> pieces_;
 };
@@ -331,6 +393,7 @@ std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Enviro
     }
     containers.keep_config_map(document);
     containers.keep_recipe(document);
+    containers.keep_variables(document);
   }
   for (const YAML::Node& document : *documents) containers.walk(document, "");
   for (const YAML::Node& document : *documents) containers.add_config(document);

@@ -104,3 +104,37 @@ TEST_CASE("yaml: components of Dynamo and AIConfigurator") {
   CHECK(args[0].command.argv == Words{"--model-path", "m", "--tp", "8"});
   CHECK(args[0].command.env.get("SGLANG_X") == "1");
 }
+
+TEST_CASE("yaml: a component with the engine's own image is one server, of that image") {
+  const auto own = servers_of(
+      "decode:\n  containers:\n  - name: vllm\n    image: vllm/vllm-openai:v0.11.0\n    args: [--model, m]\n");
+  REQUIRE(own.size() == 1);
+  CHECK(own[0].command.argv == Words{"--model", "m"});
+  const auto other = servers_of(
+      "decode:\n  containers:\n  - name: sglang\n    image: lmsysorg/sglang:v0.5.13\n    args: [--model-path, m]\n");
+  REQUIRE(other.size() == 1);
+  CHECK(other[0].images == Words{"lmsysorg/sglang:v0.5.13"});
+}
+
+TEST_CASE("yaml: scripts of GitLab, sflow and GitHub's workflows") {
+  const auto sflow = servers_of(
+      "variables:\n  TP: {description: d, value: 8}\nworkflow:\n  tasks:\n  - name: front\n    script: [sleep 1]\n"
+      "  - name: agg\n    script:\n    - set -x\n    - |-\n      python3 -m dynamo.sglang --model-path m \\\n"
+      "        --tp ${{ variables.TP }}\n");
+  REQUIRE(sflow.size() == 1);
+  CHECK(sflow[0].name == "agg");
+  CHECK(sflow[0].line == 8);
+  CHECK(sflow[0].command.argv == Words{"--model-path", "m", "--tp", "8"});
+  const auto gitlab = servers_of(
+      "variables: {TP: '4'}\nserve:\n  image: lmsysorg/sglang:v0.5.13\n  variables: {DP: '2'}\n  script:\n"
+      "  - python3 -m sglang.launch_server --tp $TP --dp ${DP}\n");
+  REQUIRE(gitlab.size() == 1);
+  CHECK(gitlab[0].images == Words{"lmsysorg/sglang:v0.5.13"});
+  CHECK(gitlab[0].command.argv == Words{"--tp", "4", "--dp", "2"});
+  const auto github = servers_of(
+      "jobs:\n  a:\n    steps:\n    - run: echo hello\n    - name: start\n      env: {TP: 8}\n      run: |\n"
+      "        if true; then\n          sglang serve --tp $TP --dp ${{ matrix.dp }}\n        fi\n");
+  REQUIRE(github.size() == 1);
+  CHECK(github[0].name == "start");
+  CHECK(github[0].command.argv == Words{"--tp", "8", "--dp", "${matrix_dp}"});
+}
