@@ -87,7 +87,7 @@ void compare(const NodeCommand& first, const NodeCommand& other) {
   if (report.findings.size() == before && first.report->static_cap != report.static_cap)
     add_difference(
         report, Severity::error,
-        differs("the buffer, in tokens a rank,", first.report->static_cap.value_or(0), report.static_cap.value_or(0)),
+        differs("the buffer, in tokens per rank,", first.report->static_cap.value_or(0), report.static_cap.value_or(0)),
         "no version compares it: ranks lay their buffers out for other sizes",
         give_all("a buffer of", first.report->static_cap.value_or(0)));
   const bool parted = std::any_of(report.findings.begin() + static_cast<std::ptrdiff_t>(before), report.findings.end(),

@@ -31,12 +31,12 @@ std::vector<SymmetricMemory::Size> memory_sizes(const std::vector<AllToAllConfig
 
 Result<std::unique_ptr<SimAllToAll>> SimAllToAll::create(std::vector<AllToAllConfig> configs,
                                                          const SimOptions& options) {
-  if (configs.empty()) return fail(ErrorKind::bad_input, "simulated all-to-all: no ranks; give one config a rank");
+  if (configs.empty()) return fail(ErrorKind::bad_input, "simulated all-to-all: no ranks; give one config per rank");
   for (std::size_t r = 0; r < configs.size(); ++r) {
     if (auto ok = validate(configs[r]); !ok) return tl::unexpected(ok.error());
     if (configs[r].ep_size != static_cast<int>(configs.size())) {
       return fail(ErrorKind::bad_input,
-                  fmt::format("simulated all-to-all: rank {} has ep_size {}; give {}, one config a rank", r,
+                  fmt::format("simulated all-to-all: rank {} has ep_size {}; give {}, one config per rank", r,
                               configs[r].ep_size, configs.size()));
     }
     if (options.fidelity == Fidelity::numeric && configs[r].combine_type == DataType::opaque) {

@@ -213,7 +213,7 @@ class StepFindings {
     found.value = cluster_.ep_size() * unused;
     found.limit = cluster_.ep_size() * outcome_.geometry.largest_r;
     found.message =
-        fmt::format("wasted: {} of {} row slots a rank are beyond need: R = {}, the largest batch has {} rows",
+        fmt::format("wasted: {} of {} row slots per rank are beyond need: R = {}, the largest batch has {} rows",
                     found.value, found.limit, outcome_.geometry.largest_r, outcome_.geometry.largest_tokens);
     findings_.push_back(std::move(found));
   }

@@ -191,7 +191,7 @@ void describe_cluster(const Cluster& cluster, ReplayReport& report) {
   const std::int64_t sent = config.combine_bytes_per_token() + 2 * 4 * config.top_k;  // without a fault in the payloads
   if (deployment.capacity && sized_for != sent)
     report.notes.push_back(fmt::format(
-        "hidden states travel as {} here, {} bytes a token with ids and weights; the server sizes its workspace "
+        "hidden states travel as {} here, {} bytes per token with ids and weights; the server sizes its workspace "
         "for {} bytes (`a2asim check`); R and slots are the same",
         name(config.combine_type), sent, sized_for));
 }

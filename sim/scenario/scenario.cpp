@@ -119,7 +119,7 @@ Result<void> check_steps(const Scenario& scenario, std::string_view file, std::i
     if (static_cast<std::int64_t>(step.tokens.size()) == attn_dp_size) continue;
     return scenario_error(file, step.at,
                           fmt::format("tokens has {} entries, the deployment has {} data-parallel ranks; give {} "
-                                      "numbers, one a rank",
+                                      "numbers, one per rank",
                                       step.tokens.size(), attn_dp_size, attn_dp_size));
   }
   return {};

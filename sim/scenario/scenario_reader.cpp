@@ -102,7 +102,7 @@ std::vector<ForwardMode> read_modes(const Node& node, std::size_t ranks) {
   if (node.kind != Node::Kind::sequence) return {yaml::read_named(node, "mode", step_modes())};
   if (node.items.size() != ranks) {
     refuse(node.at,
-           fmt::format("mode has {} entries and tokens {}; give one mode, or one a rank", node.items.size(), ranks));
+           fmt::format("mode has {} entries and tokens {}; give one mode, or one per rank", node.items.size(), ranks));
   }
   std::vector<ForwardMode> modes;
   modes.reserve(ranks);

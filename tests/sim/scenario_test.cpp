@@ -144,7 +144,7 @@ TEST_CASE("a scenario as the format describes it") {
   // The launch command decides how many ranks there are: checked once it is understood.
   CHECK(check_ranks(s, "t.yaml", 4, 4));
   CHECK(check_ranks(s, "t.yaml", 8, 8).error().message ==
-        "t.yaml:8:5: tokens has 4 entries, the deployment has 8 data-parallel ranks; give 8 numbers, one a rank");
+        "t.yaml:8:5: tokens has 4 entries, the deployment has 8 data-parallel ranks; give 8 numbers, one per rank");
 }
 
 TEST_CASE("JSON's escapes of characters beyond U+FFFF are one character") {

@@ -150,7 +150,7 @@ StaticCapItem compare(const StaticCapInputs& inputs, Phase phase, std::int64_t t
 
 // How the tokens of a rank come about: "256 requests / 2 (two-batch overlap) x 4 / attn_tp_size 2".
 std::string decode_origin(const StaticCapInputs& inputs, std::int64_t requests) {
-  std::string text = fmt::format("{} requests a replica", requests);
+  std::string text = fmt::format("{} requests per replica", requests);
   if (inputs.two_batch_overlap) text += " / 2 (two-batch overlap)";
   if (inputs.num_tokens_per_request > 1) text += fmt::format(" x {} tokens", inputs.num_tokens_per_request);
   if (inputs.attn_tp_size > 1) text += fmt::format(" / attn_tp_size {}", inputs.attn_tp_size);
@@ -199,7 +199,7 @@ void check_prefill(const StaticCapInputs& inputs, std::vector<StaticCapItem>& it
     const std::int64_t safe = clamped_product(cap, inputs.attn_tp_size);
     items.push_back(
         {Phase::prefill, StaticCapOutcome::open, std::nullopt, cap,
-         fmt::format("safe up to a prefill chunk of {} tokens a replica ({} = {}); the command leaves it open", safe,
+         fmt::format("safe up to a prefill chunk of {} tokens per replica ({} = {}); the command leaves it open", safe,
                      row.env, cap),
          fmt::format("set --chunked-prefill-size to at most {} times dp_size", safe)});
     return;
@@ -207,7 +207,7 @@ void check_prefill(const StaticCapInputs& inputs, std::vector<StaticCapItem>& it
   const bool chunked = *inputs.chunk_per_dp_rank > 0;
   const std::int64_t tokens = chunked ? *inputs.chunk_per_dp_rank : inputs.max_prefill_tokens;
   std::string origin =
-      fmt::format("{} of {} tokens a replica", chunked ? "a prefill chunk" : "an unchunked prefill", tokens);
+      fmt::format("{} of {} tokens per replica", chunked ? "a prefill chunk" : "an unchunked prefill", tokens);
   if (inputs.attn_tp_size > 1) origin += fmt::format(" / attn_tp_size {}", inputs.attn_tp_size);
   items.push_back(compare(inputs, Phase::prefill, prefill_tokens_per_rank(inputs, tokens), origin));
 }

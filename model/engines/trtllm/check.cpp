@@ -146,7 +146,7 @@ void TrtllmPart::add_differences(const Deployment& own, const Deployment& other,
                    "give every node the same variables");
   else if (a.workspace_bytes != b.workspace_bytes)
     add_difference(report, Severity::error,
-                   differs("the workspace, in bytes a rank,", a.workspace_bytes, b.workspace_bytes),
+                   differs("the workspace, in bytes per rank,", a.workspace_bytes, b.workspace_bytes),
                    "the load is refused: \"Not all rank allocating same size.\"",
                    fmt::format("give every node the same {}", kWorkspaceMb), FindingKind::rejected);
   else if (a.low_latency_tokens != b.low_latency_tokens && a.lane == Lane::deepep_low_latency)

@@ -167,7 +167,7 @@ bool SglangPart::check_constant_geometry(const Deployment& deployment, CheckRepo
   add_static_findings(inputs, check_static_cap(inputs), report);
   if (has(report, FindingKind::rejected)) return true;
   if (inputs.prefill_only || !is_bounded(inputs, Phase::graph_decode)) return true;
-  add_open_graphs(deployment, fmt::format(", safe up to {} requests a replica", safe_requests(inputs)), report);
+  add_open_graphs(deployment, fmt::format(", safe up to {} requests per replica", safe_requests(inputs)), report);
   return true;
 }
 

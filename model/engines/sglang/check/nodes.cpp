@@ -60,7 +60,7 @@ void SglangPart::add_differences(const Deployment& own, const Deployment& other,
   if (report.findings.size() != before) return;
   if (own.max_num_tokens != other.max_num_tokens)
     error(
-        differs("the cap, max_num_tokens a rank,", own.max_num_tokens, other.max_num_tokens),
+        differs("the cap, max_num_tokens per rank,", own.max_num_tokens, other.max_num_tokens),
         "no version compares it: workspaces have other sizes on each node, and the smaller one refuses a step that the "
         "other takes: its ranks raise, and the rest hang",
         fmt::format("give every node the same --chunked-prefill-size and {}", kCapVariable));

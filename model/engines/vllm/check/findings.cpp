@@ -39,7 +39,7 @@ void check_rounds(const VllmPart& part, CheckReport& report) {
   }
   CheckFinding finding = make_note(
       FindingKind::over_capacity, Phase::prefill,
-      fmt::format("a step of {} tokens a rank goes through in one round (VLLM_ENABLE_MOE_DP_CHUNK=0), above the buffer "
+      fmt::format("a step of {} tokens per rank goes through in one round (VLLM_ENABLE_MOE_DP_CHUNK=0), above the buffer "
                   "of {} ({})",
                   rows, buffer.tokens, buffer.source),
       fmt::format("unset VLLM_ENABLE_MOE_DP_CHUNK (now 0), set {} to {} or more, or lower --max-num-batched-tokens to "
@@ -99,7 +99,7 @@ std::string capacity_source(const VllmPart& part) {
     return "exact sizes from the list: no buffer of a fixed size";
   if (part.kernels == flashinfer_two_sided)
     return "workspaces of the library; the largest entry of the list at every call";
-  std::string out = fmt::format("{} tokens a rank ({})", buffer.tokens, buffer.source);
+  std::string out = fmt::format("{} tokens per rank ({})", buffer.tokens, buffer.source);
   if (part.kernels == deepep_low_latency) return out + ", and the NVLink buffer of VLLM_DEEPEP_BUFFER_SIZE_MB";
   return out + "; bytes by the library's own formula";
 }

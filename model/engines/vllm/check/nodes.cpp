@@ -63,7 +63,7 @@ class Nodes {
     const Buffer &a = own_.buffer, &b = other_.buffer;
     const std::int64_t most = own_.limits.max_num_batched_tokens, its = other_.limits.max_num_batched_tokens;
     const bool by_tokens = a.source == "max_num_batched_tokens";
-    const std::string what = fmt::format("the buffer of {}, in tokens a rank ({}),", own_.parallel.backend, a.source);
+    const std::string what = fmt::format("the buffer of {}, in tokens per rank ({}),", own_.parallel.backend, a.source);
     if (a.is_chunked != b.is_chunked) {
       add(Severity::error,
           "VLLM_ENABLE_MOE_DP_CHUNK=0 on one of the first node and this one: it sends a step of more than "
