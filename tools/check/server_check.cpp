@@ -248,7 +248,7 @@ void add_machine_options(CLI::App& command, ServerOptions& options) {
   add_value(command, "--gpu-memory", options.gpu_memory, "GiB", "Memory of one GPU, which defaults follow");
   add_value(command, "--gpu", options.gpu, "NAME", "The GPU, such as GB200 or H100");
   add_value(command, "--nvlink-domain", options.nvlink_domain, "N",
-            "How many GPUs share NVLink; default: by the GPU's name, else 8");
+            "How many GPUs share NVLink, for engines whose rules ask; default: by the GPU's name, else 8");
 }
 
 void add_server_options(CLI::App& command, ServerOptions& options) {
