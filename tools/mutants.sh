@@ -5,7 +5,8 @@
 #   tools/mutants.sh NAME..         only these
 #   tools/mutants.sh --list         names, files and why
 #   tools/mutants.sh --check        only whether each fault's text is still there
-#   tools/mutants.sh --sample 200 --seed 7    instead, faults drawn from all expressions (mutate.py; --list only shows them)
+#   tools/mutants.sh --sample 200 --seed 7    instead, faults drawn from all expressions of the sources, all in one build;
+#                                             --area FOLDER, --list (mutate.py says how)
 # The copy and its build stay in build/mutants, so that a second run compiles only what a fault touches. On two quiet cores
 # a full run takes about 20 minutes, the first one about 5 more.
 set -euo pipefail

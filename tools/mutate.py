@@ -5,232 +5,250 @@
   tools/mutants.sh --sample 200 --seed 7 --area sim   only in sim/
   tools/mutants.sh --sample 200 --seed 7 --list       only says which
 
-Each fault is one small change of one line: a comparison or its edge, an operator, a constant by one, min for max, and for
-or, a condition or a statement dropped, a field of a version's row left out. It goes into a copy of the sources in
-build/mutate; the targets that it touches are built, and all tests that need no browser and no GPU run until the first
-that fails; faults of gpu/ meet the tests on pretended GPUs, where CUDA's headers are. What does not compile is no fault, and another one is drawn. A survivor is printed with its line. Faults that
-change nothing stand in tools/mutate_equivalent.txt with the reason, and are not counted.
+All go into one build of a copy of the sources in build/mutate, each behind a switch (mutate_faults.py, mutate.h);
+one in what must be constant gets its own. A run of all tests without a fault tells which tests reach which; those
+run with it, the shortest first, until one fails, or takes several times its usual time. Not run are tests that need a
+browser or a GPU, or read the sources' text; gpu/ meets pretended GPUs, where CUDA's headers are. An index out of bounds
+ends the program, as under the sanitizers. What does not compile is no fault, and another takes its place. What changes
+nothing stands in tools/mutate_equivalent.txt with the reason, and does not count.
 """
 import argparse
+import concurrent.futures
+import contextlib
+import json
 import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import mutate_faults  # noqa: E402
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 WORK = os.path.join(ROOT, "build", "mutate")
+SOURCE, BUILD = os.path.join(WORK, "source"), os.path.join(WORK, "build")
 AREAS = ("model", "sim", "tools", "gpu")
-LEFT_OUT = re.compile(r"^tools/(bench|examples|docs)/|\.(cu|cuh)$|^model/base/check_invariant")
-ENDINGS = (".cpp", ".h", ".inc")
-TEST_SECONDS = 900  # for each stage; a machine may be busy
-STAGES = (  # targets to build, tests to run; what decides quickly comes first
-    (["golden_check", "golden_data"], ["-R", "^golden"]),
-    (["unit_tests", "conformance_tests", "a2asim", "a2asim-example-own-rule"],
-     ["-L", "unit", "-E", "fake GPUs|NOT_BUILT|tools/tidy|tools/mutants"]),
-    (["property_tests", "thread_tests"], ["-E", "^unit|^golden|NOT_BUILT", "-LE", "browser|package|docs|gpu"]),
-)
-GPU_STAGES = ((["fake_gpu_tests"], ["-R", "fake GPUs"]),)  # for gpu/ itself; gpu/group is tested without CUDA's headers
-
-SWAPS = [(" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "), (" != ", " == "),
-         (" + ", " - "), (" - ", " + "), (" * ", " + "), (" / ", " * "), (" % ", " / "), (" && ", " || "),
-         (" || ", " && "), (" & ", " | "), (" | ", " & "), (" << ", " >> "), (" >> ", " << "), (" += ", " -= "),
-         (" -= ", " += "), (" |= ", " &= "), ("std::min", "std::max"), ("std::max", "std::min"),
-         ("ranges::any_of", "ranges::all_of"), ("ranges::all_of", "ranges::any_of"), ("true", "false"),
-         ("false", "true")]
-STATEMENT = re.compile(r"^\s+(?!return|break|continue|using|case|default|throw|goto|static_assert|A2ASIM_INVARIANT)"
-                       r"[A-Za-z_][\w.:\[\]>()-]*(\(.*\)| [-+|&]?= .*|\+\+|--);$")
-DECLARATION = re.compile(r"^\s+(const |constexpr |static |auto |std::|bool |int |double |[A-Z]\w*(<.*>)?[&*]? \w+[ ;({=])")
+NOT_DRAWN = r"tools/(bench|examples|docs|backends/nccl|backends/flashinfer|mutate)|model/base/check_invariant"
+DRAWN = re.compile(rf"(?!{NOT_DRAWN}).*\.(cpp|h|inc)$")
+TARGETS = """unit_tests conformance_tests backend_tests property_tests thread_tests fake_gpu_tests golden_check
+             golden_data a2asim a2asim_python a2asim-example-own-rule a2asim-example-own-dispatcher""".split()
+NOT_RUN = re.compile(r"tools/tidy|the tree is in its shape|tools/mut|NOT_BUILT|python install")
+LABELS_NOT_RUN = {"browser", "package", "docs", "gpu", "slow"}
+INCLUDED = f"-include {SOURCE}/tools/mutate.h"
+FLAGS = f"-O1 -w -Wno-narrowing -D_GLIBCXX_ASSERTIONS {INCLUDED}"
+OPTIONS = ["CMAKE_BUILD_TYPE=Release", f"CMAKE_CXX_FLAGS_RELEASE={FLAGS}", f"CMAKE_CUDA_FLAGS={INCLUDED}",
+           "CMAKE_CUDA_ARCHITECTURES=90", "A2ASIM_CUDA=AUTO", "A2ASIM_PYTHON_MODULE=AUTO", "A2ASIM_INSTALL=OFF",
+           "A2ASIM_WERROR=OFF", "A2ASIM_UNITY=ON"]
+OF_CONSTANTS = re.compile(r"constexpr|constant|\?:|different types")  # a build without the switch may do
+MOST_FAULTS, MOST_BYTES = 4096, 8 << 30
+JOBS = int(os.environ.get("A2ASIM_JOBS", os.cpu_count() or 1))
 
 
-def without_text(line):
-    """Strings, characters and comments blanked, columns kept."""
-    pattern = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|//.*'
-    return re.sub(pattern, lambda m: " " * len(m[0]), line)
+def said_by(*command):
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace", timeout=36000).stdout
 
 
-def swaps(code, line):
-    for old, new in SWAPS:
-        for match in re.finditer(re.escape(old), code):
-            before, after = code[:match.start()], code[match.end():]
-            if old.isalpha() and (re.search(r"\w$", before) or re.match(r"\w", after)):
-                continue
-            if old in (" < ", " > ", " & ", " * ", " << ") and re.search(r"\b(template|operator|include)\b", code):
-                continue
-            yield f"{old.strip()} becomes {new.strip()}", line[:match.start()] + new + line[match.end():]
-
-
-def constants(code, line):
-    for match in re.finditer(r"(?<![\w.'])\d+(?![\w.'])", code):
-        if re.search(r"(#|\bcase\b|array<|static_assert)", code[:match.start()]):
-            continue
-        for step in (1, -1):
-            value = int(match[0]) + step
-            if value >= 0:
-                yield f"{match[0]} becomes {value}", line[:match.start()] + str(value) + line[match.end():]
-
-
-def conditions(code, line):
-    match = re.match(r"^(\s*(?:\} else )?if \()(.*)\)( \{| .*;|)$", code)
-    if match and ";" not in match[2] and match[2].count("(") == match[2].count(")"):
-        start, end = match.end(1), match.end(2)
-        for value in ("true", "false"):
-            yield f"the condition is {value}", line[:start] + f"({line[start:end]}, {value})" + line[end:]
-    for match in re.finditer(r"(?<![\w)\]!])!(?=[\w(])", code):
-        yield "a negation is dropped", line[:match.start()] + line[match.end():]
-
-
-def statements(code, line):
-    if STATEMENT.match(code) and not DECLARATION.match(code):
-        yield "the statement is dropped", re.match(r"^\s*", line)[0] + ";"
-    if re.match(r"^\s+\.\w+ = [^{}]*,$", code):
-        yield "the field is left out", re.match(r"^\s*", line)[0]
-
-
-def faults_of(path):
-    """(path, line number, what, new line) for each fault that the file can have."""
+def source_of(path):
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-        lines = file.read().split("\n")
-    found = []
-    for number, line in enumerate(lines, 1):
-        code = without_text(line)
-        if not code.strip() or code.lstrip().startswith(("#", "template", "static_assert", "namespace", "using")):
-            continue
-        if "A2ASIM_INVARIANT(" in code:  # a promise, not a decision
-            continue
-        for kind in (swaps, constants, conditions, statements):
-            found += [(path, number, what, new) for what, new in kind(code, line) if new != line]
-    return found
+        return mutate_faults.Source(path, file.read())
 
 
 def draw(areas, seed):
     """All faults in an order that the seed decides; files in their own order, so that it is the same everywhere."""
-    listed = subprocess.run(["git", "ls-files", *areas], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
-    files = sorted(path for path in listed.stdout.split("\n") if path.endswith(ENDINGS) and not LEFT_OUT.search(path))
-    faults = [fault for path in files for fault in faults_of(path)]
+    files = sorted(filter(DRAWN.match, said_by("git", "ls-files", *areas).split("\n")))
+    faults = [fault for path in files for fault in source_of(path).faults()]
     random.Random(seed).shuffle(faults)
     return faults
 
 
 def known_equivalents():
-    """(path, line's text, what) of tools/mutate_equivalent.txt: PATH | WHAT | TEXT OF THE LINE | REASON."""
-    known = set()
+    """(path, what, line's text) of tools/mutate_equivalent.txt."""
     with open(os.path.join(ROOT, "tools", "mutate_equivalent.txt"), encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if line.startswith("#") or not line.strip():
-                continue
-            parts = [part.strip() for part in line.split(" | ")]
-            if len(parts) != 4 or not all(parts):
-                sys.exit(f"tools/mutate_equivalent.txt:{number}: expected PATH | WHAT | LINE | REASON")
-            known.add(tuple(parts[:3]))
-    return known
+        lines = [line.strip() for line in file if line[0] not in "#\n"]
+    rows = [re.fullmatch(r"(\S+) \| (.+?) \| (.+) \| ([^|]+)", line) for line in lines]
+    if None in rows:
+        sys.exit("tools/mutate_equivalent.txt: each row is PATH | WHAT | TEXT OF THE LINE | REASON")
+    return {row.groups()[:3] for row in rows}
+
+
+def apart(faults, most=None):
+    """The first ones that do not overlap."""
+    chosen, taken = [], {}
+    for fault in faults:
+        spans = taken.setdefault(fault.path, [])
+        if len(chosen) != most and not any(start < fault.end and fault.start < end for start, end in spans):
+            spans.append((fault.start, fault.end))
+            chosen.append(fault)
+    return chosen
 
 
 class Bench:
-    """The copy of the sources and its build."""
+    """The copy of the sources with all faults, and its build."""
 
-    def __init__(self, jobs):
-        self.jobs, self.source, self.build = jobs, os.path.join(WORK, "source"), os.path.join(WORK, "build")
+    def __init__(self, faults):
+        self.faults, self.files = faults, {fault.path: source_of(fault.path) for fault in faults}
+        for path in said_by("git", "ls-files", "-co", "--exclude-standard").splitlines():
+            if path not in self.files and os.path.isfile(os.path.join(ROOT, path)):
+                with open(os.path.join(ROOT, path), "rb") as file:
+                    self.write(path, file.read())
+                shutil.copymode(os.path.join(ROOT, path), os.path.join(SOURCE, path))
+        self.put(self.files)
+        subprocess.run(["cmake", "-S", SOURCE, "-B", BUILD, "-G", "Ninja", *[f"-D{option}" for option in OPTIONS]],
+                       stdout=subprocess.DEVNULL, check=True)
+        known = "\n" + said_by("ninja", "-C", BUILD, "-t", "targets", "all")
+        self.targets = [target for target in TARGETS if f"\n{target}: phony" in known]
 
-    def prepare(self):
-        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True,
-                                check=True, timeout=60)
-        for path in listed.stdout.splitlines():
-            self.restore(path)
-        configure = ["cmake", "-S", self.source, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                     "-DCMAKE_CXX_FLAGS_RELEASE=-O1", "-DA2ASIM_CUDA=AUTO", "-DA2ASIM_INSTALL=OFF", "-DA2ASIM_WERROR=OFF"]
-        if shutil.which("ccache"):
-            configure.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
-        subprocess.run(configure, stdout=subprocess.DEVNULL, check=True, timeout=600)
-        self.has_gpu = "fake_gpu_tests" in subprocess.run(["ninja", "-C", self.build, "-t", "targets", "all"],
-                                                          capture_output=True, text=True, timeout=60).stdout
-        for stages in (STAGES, GPU_STAGES if self.has_gpu else ()):
-            who = self.killer(stages)
-            if who:
-                sys.exit(f"tools/mutate.py: without a fault already: {who}")
-
-    def restore(self, path):
+    def write(self, path, content):
         """Contents that did not change keep their times, so that the build stays warm."""
-        origin, copy = os.path.join(ROOT, path), os.path.join(self.source, path)
-        if not os.path.isfile(origin):
-            return
-        if os.path.isfile(copy) and open(origin, "rb").read() == open(copy, "rb").read():
-            return
+        copy = os.path.join(SOURCE, path)
+        if os.path.isfile(copy):
+            with open(copy, "rb") as file:
+                if file.read() == content:
+                    return
         os.makedirs(os.path.dirname(copy), exist_ok=True)
-        shutil.copy(origin, copy)
+        with open(copy, "wb") as file:
+            file.write(content)
 
-    def apply(self, fault):
-        path, number, _, new = fault
-        copy = os.path.join(self.source, path)
-        with open(copy, encoding="utf-8") as file:
-            lines = file.read().split("\n")
-        lines[number - 1] = new
-        with open(copy, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines))
+    def put(self, paths, alone=None):
+        for path in paths:
+            here = [fault for fault in self.faults if fault.path == path and not fault.is_refused]
+            self.write(path, self.files[path].render(here, alone).encode())
 
-    def compiles(self, targets):
-        done = subprocess.run(["ninja", "-C", self.build, "-j", str(self.jobs), *targets], capture_output=True, timeout=3600)
-        return done.returncode == 0
+    def errors(self):
+        log = said_by("ninja", "-C", BUILD, "-k", "0", "-j", str(JOBS), *self.targets)
+        return log if "\nninja: build stopped" in log else ""
 
-    def stages_of(self, path):
-        """Nothing: its tests cannot be built here."""
-        if not path.startswith("gpu/") or path.startswith("gpu/group/"):
-            return STAGES
-        return GPU_STAGES if self.has_gpu else ()
+    def build(self):
+        """Until all compiles: a fault that the compiler complains about gets a build of its own, or is none."""
+        while log := self.errors():
+            blamed = {}
+            for block in re.split(r"\n(?=[^\n]*: (?:fatal )?error: )", log)[1:]:
+                line = block.split("\n")[0]
+                for fault in self.named_in(line) or self.named_in(block):
+                    blamed[fault.number] = fault
+                    fault.is_refused = fault.is_refused or not OF_CONSTANTS.search(line)
+            if not blamed:
+                sys.exit("tools/mutate.py: the copy does not build, and no fault is to blame:\n" + log[-8000:])
+            for fault in blamed.values():
+                fault.switch = ""
+            self.put({fault.path for fault in blamed.values()})
 
-    def killer(self, stages):
-        """The test that notices; "compiler" where nothing builds; None where all pass."""
-        for targets, chosen in stages:
-            if not self.compiles(targets):
-                return "compiler"
-            command = ["ctest", "--test-dir", self.build, "-j", str(self.jobs), "--stop-on-failure", "--no-tests=error",
-                       *chosen]
+    def named_in(self, words):
+        """Those whose constant, or whose new text, which stands in the first line or the last, the compiler names."""
+        places = {(path, int(line)) for path, line in re.findall(r"/source/([^:(\s]+)[:(](\d+)", words)}
+        return [fault for fault in self.faults if fault.switch and (
+            fault.constant and re.search(rf"\b{fault.constant}\b", words) or
+            {(fault.path, self.files[fault.path].line(at)) for at in (fault.start, fault.end)} & places)]
+
+
+class Test:
+    """One of ctest's, run as ctest runs it."""
+
+    def __init__(self, entry):
+        of = {one["name"]: one["value"] for one in entry["properties"]}
+        self.name, self.command, self.folder = entry["name"], entry["command"], of["WORKING_DIRECTORY"]
+        self.is_run = not set(of.get("LABELS", ())) & LABELS_NOT_RUN and not NOT_RUN.search(self.name)
+        self.environment = dict(one.split("=", 1) for one in of.get("ENVIRONMENT", ()))
+        self.skipped, self.passes, self.fails = (
+            of.get(name, []) for name in ("SKIP_RETURN_CODE", "PASS_REGULAR_EXPRESSION", "FAIL_REGULAR_EXPRESSION"))
+        self.seconds, self.reached, self.alone = 600.0, b"", threading.Lock()
+
+    def why_failed(self, number=0, reached=""):
+        """Nothing: it passed, or said that it cannot run here. The patience is that of a busy machine."""
+        limits = [f"--cpu={int(20 + 5 * self.seconds)}", f"--as={MOST_BYTES}", f"--fsize={MOST_BYTES}", "--core=0"]
+        environment = {**os.environ, **self.environment, "A2ASIM_MUTANT": str(number), "A2ASIM_REACHED": reached}
+        with self.alone, tempfile.TemporaryFile() as said:
+            begin = time.monotonic()
+            process = subprocess.Popen(["prlimit", *limits, *self.command], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                       stdout=said, stderr=said, env=environment, start_new_session=True)
             try:
-                done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TEST_SECONDS)
+                code = process.wait(120 + 10 * self.seconds)
             except subprocess.TimeoutExpired:
-                return "a test that does not end"
-            if done.returncode != 0:
-                failed = re.search(r"Test +#\d+: (.*?) \.*\*+", done.stdout)
-                return failed[1].strip() if failed else "a test that could not run"
-        return None
+                code = -signal.SIGXCPU
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what it left behind, too
+            process.wait()
+            self.took = time.monotonic() - begin
+            said.seek(0)
+            text = said.read(1 << 24).decode(errors="replace")
+        if code in (-signal.SIGXCPU, self.skipped):
+            return "timeout" if code != self.skipped else ""
+        good = any(re.search(one, text) for one in self.passes) if self.passes else code == 0
+        return "" if good and not any(re.search(one, text) for one in self.fails) else f"exit code {code}"
+
+    def measure(self):
+        """A run without a fault: its seconds, and which faults it reaches."""
+        with tempfile.NamedTemporaryFile(dir=WORK) as file:
+            file.write(bytes(MOST_FAULTS))
+            file.flush()
+            why = self.why_failed(0, file.name)
+            self.seconds, self.reached = self.took, open(file.name, "rb").read()
+        return why and f"{self.name}: {why}"
 
 
-def text_of(fault):
-    with open(os.path.join(ROOT, fault[0]), encoding="utf-8") as file:
-        return file.read().split("\n")[fault[1] - 1].strip()
+def killer(tests, number=0):
+    """The first test that notices; they come in order of their seconds."""
+    return next((f"{test.name} ({why})" for test in tests if (why := test.why_failed(number))), "")
 
 
-def run(faults, wanted, bench):
-    equivalent = known_equivalents()
-    killed, survivors, passed_over = 0, [], 0
-    for fault in faults:
-        if killed + len(survivors) == wanted:
-            break
-        path, number, what, _ = fault
-        if (path, what, text_of(fault)) in equivalent:
-            passed_over += 1
-            continue
-        stages = bench.stages_of(path)
-        if not stages:
-            continue
-        begin = time.monotonic()
-        bench.apply(fault)
-        who = bench.killer(stages)
-        bench.restore(path)
-        if who == "compiler":
-            continue
-        killed += who is not None
-        if who is None:
-            survivors.append(fault)
-        count = killed + len(survivors)
-        print(f"{count:4} {time.monotonic() - begin:5.0f} s  {path}:{number}: {what}: {who or 'SURVIVED'}", flush=True)
-    for path, number, what, _ in survivors:
-        print(f"survived all tests: {path}:{number}: {what}: {text_of((path, number))}")
-    count = killed + len(survivors)
-    print(f"{killed} of {count} killed ({100 * killed / max(count, 1):.0f} %); {passed_over} equivalent, not counted")
-    return 0 if count == wanted and killed >= 0.9 * count else 1
+def run(faults, wanted):
+    known, begin = known_equivalents(), time.monotonic()
+    drawn = apart(faults[:3 * wanted], min(3 * wanted // 2 + 10, MOST_FAULTS - 1))
+    equivalent = [fault for fault in drawn if (fault.path, fault.what, fault.said) in known]
+    drawn = [fault for fault in drawn if fault not in equivalent]
+    for number, fault in enumerate(drawn, 1):
+        fault.number = number
+    bench = Bench(drawn)
+    bench.build()
+    compiled = set(re.findall(r"/source/(\S+)", said_by("ninja", "-C", BUILD, "-t", "deps")))
+    listed = json.loads(said_by("ctest", "--test-dir", BUILD, "--show-only=json-v1"))["tests"]
+    tests = [test for test in map(Test, filter(lambda entry: "command" in entry, listed)) if test.is_run]
+    print(f"{time.monotonic() - begin:.0f} s until all is built", flush=True)
+    decided, waiting = [], [fault for fault in drawn if not fault.is_refused and fault.path in compiled]
+
+    def reaching(fault):
+        return [test for test in tests if test.reached[fault.number]]
+
+    def killer_alone(fault):
+        bench.put([fault.path], alone=fault)
+        who = None if bench.errors() else next(filter(None, pool.map(lambda test: killer([test]), tests)), "")
+        bench.put([fault.path])
+        return who
+
+    def decide(fault, who):
+        if who is not None:  # else it does not compile
+            decided.append((fault, who))
+            print(f"{len(decided):4} {time.monotonic() - begin:6.0f} s  {fault.path}:{fault.line}: {fault.what}: "
+                  f"{'killed by ' + who if who else 'SURVIVED'}", flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        if failed := list(filter(None, pool.map(Test.measure, tests))):
+            sys.exit("tools/mutate.py: without a fault already:\n" + "\n".join(failed))
+        print(f"{time.monotonic() - begin:.0f} s until all {len(tests)} tests ran without a fault", flush=True)
+        tests.sort(key=lambda test: test.seconds)
+        while waiting and len(decided) < wanted:
+            chosen, waiting = waiting[:wanted - len(decided)], waiting[wanted - len(decided):]
+            alone = []
+            killers = pool.map(lambda fault: killer(reaching(fault), fault.number), chosen)
+            for fault, who in zip(chosen, killers):
+                alone.append(fault) if not who and fault.switch != "on" else decide(fault, who)
+            for fault in alone:  # what may stand in a constant
+                decide(fault, killer_alone(fault))
+    survivors = [fault for fault, who in decided if not who]
+    for fault in survivors:
+        names = [test.name for test in reaching(fault)]
+        print(f"survived: {fault.path}:{fault.line}: {fault.what}: {fault.said}\n"
+              f"    {len(names) or 'no'} tests reach it: {', '.join(names[:5])}")
+    killed = len(decided) - len(survivors)
+    print(f"{killed} of {len(decided)} killed ({100 * killed / max(len(decided), 1):.1f} %); not counted: "
+          f"{len(equivalent)} equivalent, {sum(fault.is_refused for fault in drawn)} that do not compile")
+    return 0 if len(decided) == wanted and killed >= 0.9 * wanted else 1
 
 
 def main():
@@ -241,14 +259,12 @@ def main():
     parser.add_argument("--list", action="store_true", help="print the faults, build nothing")
     options = parser.parse_args()
     faults = draw(options.area or AREAS, options.seed)
-    if options.list:
-        for path, number, what, new in faults[:options.sample]:
-            print(f"{path}:{number}: {what}: {text_of((path, number))} -> {new.strip()}")
-        print(f"{min(options.sample, len(faults))} of {len(faults)} faults")
-        return 0
-    bench = Bench(int(os.environ.get("A2ASIM_JOBS", os.cpu_count() or 1)))
-    bench.prepare()
-    return run(faults, options.sample, bench)
+    if not options.list:
+        return run(faults, options.sample)
+    for fault in faults[:options.sample]:
+        print(f"{fault.path}:{fault.line}: {fault.what}: {fault.said} -> {fault.new}")
+    print(f"{min(options.sample, len(faults))} of {len(faults)} faults")
+    return 0
 
 
 if __name__ == "__main__":

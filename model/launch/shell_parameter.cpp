@@ -220,7 +220,7 @@ void ShellExpander::list_parameter(const ShellParameter& read, std::string_view 
     if (!items) variables_.defaults.emplace(read.name, other.kind == '-' ? word(other.text).text : "");
     if (is_set == (other.kind == '+')) return alternative(other.text, quoting, out);
     if (other.kind != '-' && other.kind != '+') return out.add_open(source, quoting != Quoting::none);
-    if (!is_set) return void(out.empty_list |= !read.is_star());
+    if (!is_set) return void(out.empty_list |= !read.is_star() && (!items || items->empty()));
   } else if (items && read.operation.starts_with(':')) {
     if (!slice(*items, read)) return out.add_open(source, quoting != Quoting::none);
   } else if (items && !read.operation.empty()) {

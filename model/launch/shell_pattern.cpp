@@ -210,6 +210,7 @@ std::string replace_pattern(std::string_view text, std::string_view pattern, std
   std::string out;
   std::size_t at = 0;
   const bool is_plain = pattern.find_first_of("*?[\\") == npos;
+  if (text.empty() && !pattern.empty() && matches_pattern(text, pattern)) return std::string(with);
   while (at < text.size() && !pattern.empty()) {
     std::size_t size = is_plain ? std::min(pattern.size(), text.size() - at) : text.size() - at;
     if (is_plain && text.substr(at, size) != pattern) size = 0;
