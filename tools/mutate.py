@@ -161,7 +161,7 @@ class Test:
 
     def why_failed(self, number=0, reached=""):
         """Nothing: it passed, or said that it cannot run here. The patience is that of a busy machine."""
-        limits = [f"--cpu={int(20 + 5 * self.seconds)}", f"--as={MOST_BYTES}", f"--fsize={MOST_BYTES}", "--core=0"]
+        limits = [f"--cpu={int(20 + 5 * self.seconds)}", f"--data={MOST_BYTES}", f"--fsize={MOST_BYTES}", "--core=0"]
         environment = {**os.environ, **self.environment, "A2ASIM_MUTANT": str(number), "A2ASIM_REACHED": reached}
         with self.alone, tempfile.TemporaryFile() as said:
             begin = time.monotonic()
