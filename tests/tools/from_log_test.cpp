@@ -216,6 +216,11 @@ TEST_CASE("from-log: server_args as a dictionary, with dictionaries inside") {
     CHECK(out->nodes.own == 1);
     for (const std::string& note : out->notes) CHECK(note.find("cuda_graph_config") == std::string::npos);
   }
+  const auto grouped = read_server_args(
+      "server_args={'model': {'model_path': 'M'}, 'parallel': {'tp_size': 4, 'dp_size': 4}, 'draft': {'dp_size': 2}}");
+  CHECK(deployment_from(**grouped)->parallel.tp_size == 4);
+  CHECK(deployment_from(**grouped)->model_path == "M");
+  CHECK_FALSE(deployment_from(**grouped)->parallel.dp_size.has_value());  // two of them
   const auto off = read_server_args("server_args={'cuda_graph_config': {'decode': {'backend': 'disabled'}}}");
   CHECK(deployment_from(**off)->parallel.disable_cuda_graph == true);
   for (const std::string line : {"server_args={", "server_args={'a'", "server_args={'a': 1", "server_args={a: 1}",

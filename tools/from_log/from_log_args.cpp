@@ -105,7 +105,15 @@ const std::string* find(const LoggedArgs& args, std::string_view key) {
   }
   for (const auto& [own, nested] : kNested)
     if (own == key) return logged(nested);
-  return nullptr;
+  // In a group of its own: 'parallel': {'tp_size': 8}.
+  const std::string tail = "." + std::string(key);
+  const std::string* only = nullptr;
+  for (const auto& [name, value] : args) {
+    if (!name.ends_with(tail) || value == "None") continue;
+    if (only != nullptr) return nullptr;  // whose it is, the log does not say
+    only = &value;
+  }
+  return only;
 }
 
 // False: no value of the field's type, or outside its range.
