@@ -180,6 +180,9 @@ TEST_CASE("check: findings that do not count need a reason") {
       run({"check", "--sglang", "v0.5.13", "--format", "sarif", "--baseline", baseline.path, file.path}).out);
   CHECK(known["runs"][0]["results"][0]["suppressions"][0]["kind"] == "external");
   CHECK(contains(run({"check", "--baseline", "/nonexistent", file.path}).err, "writes it"));
+  for (const char* other : {"{}", "[]", "{\"servers\": 1}"})
+    CHECK(
+        contains(run({"check", "--baseline", TemporaryFile("b.json", other).path, file.path}).err, "is no output of"));
 }
 
 TEST_CASE("check: of a pattern, as of a folder, files that start no server are left out") {

@@ -55,7 +55,8 @@ Result<Baseline> read_baseline(const std::string& path) {
   const Result<std::string> text = read_text_file(path);
   if (!text) return unusable("--baseline: " + text.error().message);
   const ReadJson document = ReadJson::parse(*text, nullptr, false);
-  if (!document.is_object())
+  const auto holds = [&](const char* key) { return document.contains(key) && document[key].is_array(); };
+  if (!document.is_object() || !(holds("servers") || holds("findings") || holds("runs")))
     return unusable(
         fmt::format("--baseline: '{}' is no output of `a2asim check --format json` or sarif", one_line(path)));
   Baseline out;

@@ -36,9 +36,8 @@ Result<std::string> read_text(std::istream& in, const std::string& what) {
   if (in.bad()) return unusable(fmt::format("{} cannot be read: {}", what, std::strerror(errno)));
   text.resize(static_cast<std::size_t>(in.gcount()));
   if (text.size() > kMaxInputBytes) {
-    return unusable(
-        fmt::format("{} is larger than {} MiB: give the text of one launch command, not a log or an archive", what,
-                    kMaxInputBytes >> 20));
+    return unusable(fmt::format("{} is larger than {} MiB, the most that is read of one input: give a smaller one",
+                                what, kMaxInputBytes >> 20));
   }
   if (const auto at = first_non_text(text)) {
     return unusable(fmt::format("{} is no text: byte {} is not UTF-8; save it as plain text", what, *at + 1));
