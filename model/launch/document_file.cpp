@@ -4,6 +4,7 @@
 
 #include "model/base/json_reader.h"
 #include "model/launch/file_kinds.h"
+#include "model/launch/front_end.h"
 #include "model/launch/launch_text.h"
 #include "model/launch/shell_expand.h"
 #include "model/launch/shell_syntax.h"
@@ -33,16 +34,36 @@ struct Instruction {
   std::string name;  // in upper case
   std::string rest;
   std::size_t line = 1;
+  std::string document = {};  // behind <<EOF
 };
+
+// "EOF" of COPY <<EOF /entry.sh; empty without one.
+std::string_view end_of_document(const Instruction& one) {
+  const std::string_view rest = one.rest;
+  const std::size_t at = is_one_of(one.name, {"RUN", "COPY", "ADD"}) ? rest.find("<<") : npos;
+  if (at == npos) return {};
+  const std::size_t begin = rest.find_first_not_of("-'\"", at + 2);
+  std::size_t end = begin;
+  while (end < rest.size() && is_shell_name_char(rest[end])) ++end;
+  return end == npos ? std::string_view() : rest.substr(begin, end - begin);
+}
 
 // Instructions with their continued lines joined; comments and blank lines gone.
 std::vector<Instruction> instructions_of(std::string_view text) {
   std::vector<Instruction> out;
   bool continues = false;
   std::size_t number = 0;
-  for (std::string_view line : lines_of(text)) {
+  std::string document;  // its end
+  for (const std::string_view whole : lines_of(text)) {
     ++number;
-    line = trimmed(line);
+    std::string_view line = trimmed(whole);
+    if (!document.empty()) {
+      if (line == document)
+        document.clear();
+      else
+        out.back().document.append(whole).push_back('\n');
+      continue;
+    }
     if (line.empty() || line.starts_with('#')) continue;
     const bool more = line.ends_with('\\');
     if (more) line.remove_suffix(1);
@@ -56,6 +77,7 @@ std::vector<Instruction> instructions_of(std::string_view text) {
       out.back().rest.append(" ").append(line);
     }
     continues = more;
+    if (!more) document = end_of_document(out.back());
   }
   return out;
 }
@@ -73,46 +95,96 @@ std::optional<std::string> exec_form(const std::string& rest) {
   return words;
 }
 
+// What one FROM begins: its settings and files as shell text, and what the container runs.
+struct Stage {
+  std::string settings, entry, command, image;
+  bool entry_is_shell = false;
+};
+
+class Dockerfile {
+ public:
+  explicit Dockerfile(const Environment& given) : given_(given) {
+    for (const auto& [name, value] : given.values()) arguments_.set(name, {value});
+  }
+
+  void read(const Instruction& one) {
+    if (one.name == "FROM") return from(one.rest);
+    if (one.name == "ENV" || one.name == "ARG") return set(one);
+    if (one.name == "RUN" || one.name == "COPY" || one.name == "ADD") return keep_file(one);
+    if (one.name != "ENTRYPOINT" && one.name != "CMD") return;
+    const auto words = exec_form(one.rest);
+    const bool is_entry = one.name == "ENTRYPOINT";
+    if (is_entry) stage_.command.clear(), stage_.entry_is_shell = !words;
+    (is_entry ? stage_.entry : stage_.command) = words.value_or(one.rest);
+    line_ = one.line;
+  }
+
+  LaunchPiece piece() const {
+    const bool has_both = !stage_.entry.empty() && !stage_.entry_is_shell && !stage_.command.empty();
+    const std::string all = has_both               ? stage_.entry + " " + stage_.command
+                            : stage_.entry.empty() ? stage_.command
+                                                   : stage_.entry;
+    return {stage_.settings + all + "\n", "", line_, false, {}, stage_.image, "", {stage_.image}};
+  }
+
+ private:
+  // FROM IMAGE AS NAME; a name of a stage above stands for all that it has.
+  void from(std::string_view rest) {
+    if (!name_.empty()) stages_[name_] = stage_;
+    while (rest.starts_with("--")) rest = trimmed(rest.substr(std::min(rest.find(' '), rest.size())));
+    const std::string_view image = rest.substr(0, rest.find_first_of(" \t"));
+    const std::string_view name = rest.substr(std::min(rest.find_last_of(" \t") + 1, rest.size()));
+    const auto base = stages_.find(std::string(image));
+    stage_ = base != stages_.end() ? base->second : Stage{"", "", "", ShellExpander(arguments_).word(image).text};
+    name_ = name == image ? std::string() : std::string(name);
+  }
+
+  void set(const Instruction& one) {
+    const std::string name(assigned_name(one.rest));
+    if (one.name == "ARG") {
+      if (name.empty()) return;
+      if (!given_.is_set(name)) arguments_.set(name, ShellExpander(arguments_).word(one.rest.substr(name.size() + 1)));
+      stage_.settings += one.rest + "\n";
+      return;
+    }
+    const std::size_t blank = one.rest.find_first_of(" \t");
+    const bool is_old = name.empty() && blank != std::string::npos;  // ENV TP 8
+    stage_.settings +=
+        "export " +
+        (is_old ? one.rest.substr(0, blank) + "=" + shell_quote(trimmed(one.rest.substr(blank))) : one.rest) + "\n";
+  }
+
+  // A script that ENTRYPOINT may name: COPY <<EOF /run.sh, RUN echo .. > /run.sh.
+  void keep_file(const Instruction& one) {
+    constexpr std::string_view kEnd = "END_OF_COPY";
+    const bool runs = one.name == "RUN";
+    const std::string& text = one.document.empty() ? one.rest : one.document;
+    if (!names_a_server(text) || text.find(kEnd) != std::string::npos || (!runs && one.document.empty())) return;
+    if (runs && (text.find('>') == std::string::npos || !parse_shell(text))) return;  // it writes nothing
+    const std::string target = one.rest.substr(one.rest.find_last_of(" \t") + 1);
+    stage_.settings +=
+        runs ? "(\n" + text + "\n)\n"
+             : "cat > " + shell_quote(target) + " <<'" + std::string(kEnd) + "'\n" + text + std::string(kEnd) + "\n";
+  }
+
+  const Environment& given_;
+  ShellVariables arguments_;  // of ARG: FROM and ENV see them
+  std::map<std::string, Stage> stages_;
+  Stage stage_;
+  std::string name_;
+  std::size_t line_ = 1;
+};
+
 }  // namespace
 
 std::optional<LaunchPieces> pieces_of_dockerfile(std::string_view text, const Environment& given) {
   const std::vector<Instruction> instructions = instructions_of(text);
   const auto first = std::ranges::find_if(instructions, [](const Instruction& one) { return one.name != "ARG"; });
   if (first == instructions.end() || first->name != "FROM") return std::nullopt;
-  std::string settings, entry, command, image;
-  ShellVariables arguments;  // of ARG: FROM and ENV see them
-  for (const auto& [name, value] : given.values()) arguments.set(name, {value});
-  bool entry_is_shell = false;
+  Dockerfile file(given);
+  for (const Instruction& one : instructions) file.read(one);
   LaunchPieces out;
-  std::size_t line = 1;
-  for (const Instruction& one : instructions) {
-    if (one.name == "ARG")
-      if (const std::string name(assigned_name(one.rest)); !name.empty() && !given.is_set(name))
-        arguments.set(name, ShellExpander(arguments).word(one.rest.substr(name.size() + 1)));
-    if (one.name == "FROM") {
-      settings.clear(), entry.clear(), command.clear();
-      const std::string_view from = std::string_view(one.rest).starts_with("--")
-                                        ? trimmed(std::string_view(one.rest).substr(one.rest.find(' ') + 1))
-                                        : std::string_view(one.rest);
-      image = ShellExpander(arguments).word(from.substr(0, from.find_first_of(" \t"))).text;
-    } else if (one.name == "ENV" || one.name == "ARG") {
-      const std::size_t blank = one.rest.find_first_of(" \t");
-      const bool old_form = one.name == "ENV" && assigned_name(one.rest).empty() && blank != std::string::npos;
-      if (old_form)
-        settings += "export " + one.rest.substr(0, blank) + "=" + shell_quote(trimmed(one.rest.substr(blank))) + "\n";
-      else if (one.name == "ENV")
-        settings += "export " + one.rest + "\n";
-      else if (!assigned_name(one.rest).empty())
-        settings += one.rest + "\n";
-    } else if (one.name == "ENTRYPOINT" || one.name == "CMD") {
-      const auto words = exec_form(one.rest);
-      if (one.name == "ENTRYPOINT") command.clear(), entry_is_shell = !words;
-      (one.name == "ENTRYPOINT" ? entry : command) = words.value_or(one.rest);
-      line = one.line;
-    }
-  }
-  const std::string all = entry.empty() ? command : entry_is_shell || command.empty() ? entry : entry + " " + command;
-  out.pieces.push_back({settings + all + "\n", "", line, false, {}, image, "", {image}});
+  out.pieces.push_back(file.piece());
   return out;
 }
 

@@ -27,17 +27,6 @@ const FrontEnd* find_front_end_if(Visit visit) {
   return nullptr;
 }
 
-bool names_a_server(std::string_view text) {
-  return find_front_end_if([&](const FrontEnd& known) {
-           if (known.program.empty() && known.module.empty()) return false;
-           const std::string words = known.program.empty()
-                                         ? std::string(known.module)
-                                         : std::string(known.program) + " " + std::string(known.subcommand);
-           return text.find(known.subcommand.empty() ? words.substr(0, words.find(' ')) : words) !=
-                  std::string_view::npos;
-         }) != nullptr;
-}
-
 // How many of the words name this front end; 0: they do not.
 std::size_t words_of_front_end(const FrontEnd& known, std::span<const ShellValue> words) {
   const std::string_view first = words.front().text;
@@ -66,6 +55,17 @@ std::string_view verb_of(std::span<const ShellValue> words) {
 }
 
 }  // namespace
+
+bool names_a_server(std::string_view text) {
+  return find_front_end_if([&](const FrontEnd& known) {
+           if (known.program.empty() && known.module.empty()) return false;
+           const std::string words = known.program.empty()
+                                         ? std::string(known.module)
+                                         : std::string(known.program) + " " + std::string(known.subcommand);
+           return text.find(known.subcommand.empty() ? words.substr(0, words.find(' ')) : words) !=
+                  std::string_view::npos;
+         }) != nullptr;
+}
 
 std::string_view basename_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -115,6 +115,22 @@ std::optional<std::size_t> find_nested_text(std::span<const ShellValue> words) {
     carried |= is_carrier(word);
   }
   return std::nullopt;
+}
+
+std::optional<std::size_t> reads_script(std::span<const ShellValue> words) {
+  std::size_t at = 0;
+  while (at < words.size() && !is_shell(words[at].text)) ++at;
+  if (at == words.size()) return std::nullopt;
+  for (++at; at < words.size(); ++at) {
+    const std::string_view word = words[at].text;
+    const bool is_short = word.size() > 1 && word[0] == '-' && word[1] != '-';
+    if (is_short && word.find('c') != npos) return std::nullopt;
+    if (is_short && word.find('s') != npos) return at + (at + 1 < words.size() && words[at + 1].text == "--" ? 2 : 1);
+    if (word == "-" || word == "/dev/stdin") return at + 1;
+    if (!word.starts_with('-')) return std::nullopt;
+    if (word == "-o") ++at;
+  }
+  return at;
 }
 
 bool runs_scripts(std::span<const ShellValue> words) {

@@ -21,6 +21,9 @@ struct FoundServer {
 };
 std::optional<FoundServer> find_front_end(std::span<const ShellValue> words);
 
+// Whether the text holds the words of one, anywhere.
+bool names_a_server(std::string_view text);
+
 // "vllm/vllm-openai:v0.12.0" and the like: whose server the image starts; nullptr: it is none that is known.
 const FrontEnd* front_end_of_image(std::string_view word);
 
@@ -29,6 +32,9 @@ bool starts_nothing(std::span<const ShellValue> words);
 
 // The word that another shell runs as a text of its own: of bash -c, ssh, sbatch --wrap, ..
 std::optional<std::size_t> find_nested_text(std::span<const ShellValue> words);
+
+// A shell that runs what it reads from its standard input: where the arguments for it begin.
+std::optional<std::size_t> reads_script(std::span<const ShellValue> words);
 
 // Whether the command hands its standard input, or a script that it names, to a shell.
 bool runs_scripts(std::span<const ShellValue> words);

@@ -33,10 +33,10 @@ struct FrontEnd {
 
 // What launch reading asks of an engine.
 struct LaunchSyntax {
-  std::span<const FrontEnd> front_ends;                 // the first one is the usual one
-  std::span<const std::string_view> variable_prefixes;  // of its environment variables: "SGLANG_"
-  std::string_view example_arguments;                   // behind the first front end, for messages
-  std::string_view recipe_key = {};                     // under which srt-slurm keeps its options, by role
+  std::span<const FrontEnd> front_ends;                   // the first one is the usual one
+  std::span<const std::string_view> variable_prefixes;    // of its environment variables: "SGLANG_"
+  std::string_view example_arguments;                     // behind the first front end, for messages
+  std::string_view recipe_key = {};                       // under which srt-slurm keeps its options, by role
   std::span<const std::string_view> config_options = {};  // name a YAML file of options
   // Its maps are written as --moe_config.backend=X behind the command's own options, over which they win; else a flat
   // map stands in front of them.
@@ -55,6 +55,7 @@ struct LaunchCommand {
   std::vector<Note> notes;              // how the text was read; no part of the command, so == ignores them
   // What may hold options and was not read, in words ("\"$@\" in line 3"). A verdict on such a command is none.
   std::vector<std::string> unread;
+  std::string may_set = {};  // what was not read and may set them, and what to do: "env.sh in line 2, which .."
   // --- around the command, no part of it either
   std::string image;  // of the container that runs it: "nvcr.io/..:1.3.0rc21"
   std::string gpu;    // its name, where a file gives it
@@ -69,10 +70,11 @@ struct LaunchCommand {
 // One server that a text starts.
 struct LaunchedServer {
   LaunchCommand command;
-  std::size_t line = 1;   // of the text, where its command begins
-  std::string name;       // of its service, container or role, where the file gives one
-  std::string condition;  // when it is started, where the outside decides: "ROLE=decode"; empty: always
+  std::size_t line = 1;                  // of the text, where its command begins
+  std::string name;                      // of its service, container or role, where the file gives one
+  std::string condition;                 // when it is started, where the outside decides: "ROLE=decode"; empty: always
   std::vector<std::string> images = {};  // container images that stand beside it, the nearest last: "NAME:TAG"
+  bool is_alternative = false;           // the defaults that the text itself gives lead to another one
 };
 
 // All servers that a text starts, in order; conditions that the text decides are decided. given: what surrounds the

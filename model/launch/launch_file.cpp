@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/launch/file_kinds.h"
+#include "model/launch/front_end.h"
 #include "model/launch/launch_text.h"
 
 namespace a2asim {
@@ -17,7 +18,8 @@ Result<std::vector<LaunchedServer>> find_in_pieces(const LaunchPieces& found, co
   std::vector<LaunchedServer> servers;
   for (const LaunchPiece& piece : found.pieces) {
     auto own = nested_kinds ? find_servers_in_file(piece.text, given) : find_servers(piece.text, given);
-    if (!own && starts_no_server(own.error())) continue;
+    // What cannot be read and names no server is somebody's output, or another program's command.
+    if (!own && (starts_no_server(own.error()) || (nested_kinds && !names_a_server(piece.text)))) continue;
     if (!own)
       return fail(ErrorKind::bad_input,
                   fmt::format("{}from line {} on: {}", piece.name.empty() ? "" : piece.name + ", ", piece.line,

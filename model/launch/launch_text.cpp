@@ -74,6 +74,19 @@ std::string take_defaults(std::string_view word, std::map<std::string, std::stri
   return out + std::string(word);
 }
 
+bool holds_variable(std::string_view text) {
+  for (std::size_t at = text.find('$'); at != std::string_view::npos; at = text.find('$', at + 1)) {
+    const std::string_view rest = text.substr(at + (text.substr(at + 1).starts_with('{') ? 2 : 1));
+    if (!rest.empty() && is_shell_name_start(rest.front())) return true;
+  }
+  return false;
+}
+
+bool is_template(std::string_view word) {
+  const auto holds = [word](std::string_view part) { return word.find(part) != std::string_view::npos; };
+  return !holds("{%") && (word.ends_with("{{") || holds("{{ .") || holds("{{."));
+}
+
 std::string shell_quote(std::string_view word) {
   const auto is_plain = [](char c) {
     return is_shell_name_char(c) || std::string_view("@%+=:,./-").find(c) != std::string_view::npos;

@@ -23,6 +23,12 @@ std::string_view headline(std::string_view text);
 // The defaults of ${TP:-8} in a word that a shell has split already, where the variable is not known; kept by name.
 std::string take_defaults(std::string_view word, std::map<std::string, std::string, std::less<>>& defaults);
 
+// $NAME or ${NAME..}, which a file that sets variables may set.
+bool holds_variable(std::string_view text);
+
+// {{ .Values.tp }} of Helm; {{ message }} of a chat template is a value.
+bool is_template(std::string_view word);
+
 // The word as a shell reads it back: plain, or in single quotes.
 std::string shell_quote(std::string_view word);
 

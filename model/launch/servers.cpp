@@ -1,4 +1,4 @@
-// find_servers: a shell text -> the servers that it starts, over all ways through it.
+// One run through a shell text -> the servers that it starts.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,19 +6,17 @@
 #include <map>
 #include <optional>
 
+#include "model/launch/file_kinds.h"
 #include "model/launch/front_end.h"
-#include "model/launch/launch_command.h"
-#include "model/launch/launch_file.h"
 #include "model/launch/launch_text.h"
 #include "model/launch/launcher.h"
-#include "model/launch/shell_run.h"
+#include "model/launch/text_parts.h"
+#include "model/launch/ways.h"
 
 namespace a2asim {
 namespace {
 
-constexpr int kMostWays = 64;
-constexpr std::size_t kMostServers = 256;
-constexpr std::size_t kMostWordsOfServers = 20000;
+constexpr std::size_t kMostBytesKept = 1 << 20;
 constexpr int kMostNestedTexts = 8;  // texts inside each other
 constexpr int kMostTextsOfRun = 64;  // inside others, in one run
 
@@ -111,54 +109,54 @@ class Run {
     const auto done = run_shell(
         *script, variables, choices_,
         [&](const ShellStart& start) {
-          if (error || servers_.size() > kMostServers) return false;
-          const std::size_t before = servers_.size();
+          if (error || count() > kMostServersOfText) return false;
+          const std::size_t before = count();
           if (auto ok = command(start); !ok) error = ok.error();
-          if (servers_.size() > before) {
+          if (count() > before) {
             directly_behind = true;
           } else if (directly_behind && start.words.front().text.starts_with("--")) {
             lost.add(start.words, start.line);
           } else {
             directly_behind = false;
           }
-          return servers_.size() > before;
+          return count() > before;
         },
         [&](std::string_view path) { return file_of(path); });
     if (!done) return done;
     if (error) return tl::unexpected<Error>(std::move(*error));
-    if (auto note = lost.note(text); note && !servers_.empty())
-      servers_.back().command.notes.push_back(std::move(*note));
+    if (auto note = lost.note(text); note && !found_.servers.empty())
+      found_.servers.back().command.notes.push_back(std::move(*note));
     note_defaults(variables);
     return {};
   }
 
-  std::vector<LaunchedServer> servers() && {
-    for (LaunchedServer& server : servers_)
-      server.command.notes.insert(server.command.notes.begin(), notes_.begin(), notes_.end());
-    return std::move(servers_);
+  ServersOfWay take() && {
+    for (std::vector<LaunchedServer>* const all : {&found_.servers, &found_.left_out})
+      for (LaunchedServer& server : *all)
+        server.command.notes.insert(server.command.notes.begin(), notes_.begin(), notes_.end());
+    return std::move(found_);
   }
 
   Result<void> command(const ShellStart& start) {
-    const std::span<const ShellValue> words = start.words;
+    const std::vector<ShellValue> words = with_read_words(start);
     const std::string_view verb = basename_of(words.front().text);
     if (depth_ == 0) line_ = start.line;
     const bool sets = verb == "source" || verb == "." || verb == "eval" || is_declaration(verb);
-    if (sets) {
-      notes_.push_back({fmt::format("line {}: {} is not read: what it sets is not known", start.line,
-                                    words.size() > 1 ? words[1].text : "the file"),
-                        true});
-      return {};
-    }
-    if ((verb == "cat" || verb == "tee") && start.input) keep_file(start);
+    if (sets) return keep_unread(start, verb), Result<void>{};
+    keep_files(start, verb);
     if (starts_nothing(words)) return {};
     const auto found = find_front_end(words);
-    const auto before = words.first(found ? found->front : words.size());
+    const auto before = std::span(words).first(found ? found->front : words.size());
     ShellVariables variables = start.variables;
     const std::size_t outer_images = images_.size();
     add_images(before);
     if (!found && words.front().is_open && words.front().is_many)
       notes_.push_back({fmt::format("line {}: what {} runs is not known", start.line, words.front().text), true});
-    auto done = start_or_enter(start, found, before, variables);
+    ShellStart own{.words = words, .variables = start.variables, .line = start.line};
+    own.input = start.input;
+    own.is_piped = start.is_piped;
+    own.is_input_unread = start.is_input_unread;
+    auto done = start_or_enter(own, found, before, variables);
     images_.resize(outer_images);
     return done;
   }
@@ -169,18 +167,37 @@ class Run {
     const std::span<const ShellValue> words = start.words;
     if (const auto nested = find_nested_text(before)) {
       add_prefix(before.first(*nested), variables);
-      const std::size_t servers = servers_.size();
+      const std::size_t servers = count();
       if (auto ok = inner(inner_text(before[*nested].text), std::move(variables),
                           words.subspan(std::min(*nested + 2, words.size())));
           !ok)
         return ok;
-      if (!found || servers_.size() > servers) return {};
+      if (!found || count() > servers) return {};
       variables = start.variables;
     }
     add_prefix(before, variables);
     if (!found) return scripts(start, std::move(variables));
     add(*found, start, variables);
     return {};
+  }
+
+  // With what xargs takes from its input and puts behind its own words.
+  static std::vector<ShellValue> with_read_words(const ShellStart& start) {
+    std::vector<ShellValue> words = start.words;
+    const auto xargs = std::ranges::find_if(words, [](const ShellValue& word) { return word.text == "xargs"; });
+    if (xargs == words.end()) return words;
+    const bool has_option = xargs + 1 != words.end() && (xargs + 1)->text.starts_with('-');
+    if (!start.input || start.input->is_open || has_option) {
+      words.push_back({"what xargs reads", true, true});
+      return words;
+    }
+    std::string_view text = start.input->text;
+    while (text.find_first_not_of(" \t\n") != npos) {
+      text.remove_prefix(text.find_first_not_of(" \t\n"));
+      words.push_back({std::string(text.substr(0, text.find_first_of(" \t\n")))});
+      text.remove_prefix(words.back().text.size());
+    }
+    return words;
   }
 
   // NAME:TAG among the words of what carries the command: docker run NAME:TAG, srun --container-image=NAME:TAG.
@@ -202,15 +219,53 @@ class Run {
     return word.starts_with("--wrap=") ? word.substr(7) : word;
   }
 
-  // A here-document on a shell's standard input, or a script that was written above.
+  // A script that was written above, or what a shell reads: a here-document, the output of a pipe.
   Result<void> scripts(const ShellStart& start, ShellVariables variables) {
-    if (start.input && !start.input->text.empty() && runs_scripts(start.words))
-      return inner(start.input->text, std::move(variables), {});
+    if (const auto applied = applied_text(start)) return containers(*applied, std::move(variables));
     for (std::size_t i = 0; i < start.words.size(); ++i) {
       const auto file = files_.find(basename_of(start.words[i].text));
       if (file == files_.end() || (i > 0 && !runs_scripts(std::span(start.words).first(i)))) continue;
       const std::string text = file->second;
       return inner(text, std::move(variables), std::span(start.words).subspan(i + 1));
+    }
+    const auto script = reads_script(start.words);
+    const std::string_view shell = basename_of(start.words.front().text);
+    if (start.input && (script || (!start.is_piped && runs_scripts(start.words))))
+      return inner(start.input->text, std::move(variables), std::span(start.words).subspan(script.value_or(0)));
+    if (!start.is_input_unread || !script) return {};
+    found_.unread = fmt::format("line {}: what {} is given to run is not known", line_, shell);
+    notes_.push_back({*found_.unread + ": servers in it are not looked at"});
+    return {};
+  }
+
+  // kubectl apply -f - <<EOF, kubectl create -f FILE with a file that a line above has written.
+  std::optional<std::string> applied_text(const ShellStart& start) const {
+    const auto is = [](std::string_view word) {
+      return [word](const ShellValue& value) { return basename_of(value.text) == word; };
+    };
+    if (std::ranges::none_of(start.words, is("kubectl"))) return std::nullopt;
+    if (std::ranges::none_of(start.words, is("apply")) && std::ranges::none_of(start.words, is("create")))
+      return std::nullopt;
+    for (const ShellValue& word : start.words)
+      if (const auto file = files_.find(basename_of(word.text)); file != files_.end()) return file->second;
+    if (start.input && std::ranges::any_of(start.words, is("-"))) return start.input->text;
+    return std::nullopt;
+  }
+
+  // A file of containers inside the text.
+  Result<void> containers(const std::string& text, const ShellVariables& variables) {
+    const auto found = pieces_of_yaml(text, {});
+    if (!found) return {};
+    if (found->error) return fail(ErrorKind::bad_input, fmt::format("line {}: {}", line_, found->error->message));
+    for (const LaunchPiece& piece : found->pieces) {
+      const std::size_t before = found_.servers.size();
+      if (auto ok = inner(piece.text, variables, {}); !ok) return ok;
+      for (LaunchedServer& server : std::span(found_.servers).subspan(before)) {
+        if (server.name.empty()) server.name = piece.name;
+        std::ranges::copy(piece.unread, std::back_inserter(server.command.unread));
+        server.command.image = piece.image;
+        server.images.insert(server.images.begin(), piece.images.begin(), piece.images.end());
+      }
     }
     return {};
   }
@@ -234,11 +289,38 @@ class Run {
     return depth_ == 0 && read_file_ ? read_file_(path) : std::nullopt;
   }
 
-  // `cat > run.sh <<EOF` writes a script that a later line may start.
-  void keep_file(const ShellStart& start) {
-    std::string name = start.output_file;
-    if (name.empty() && start.words.size() > 1) name = start.words.back().text;
-    if (!name.empty()) files_.insert_or_assign(std::string(basename_of(name)), start.input->text);
+  // `cat > run.sh <<EOF` and `echo .. > run.sh` write a script that a later line may start.
+  void keep_files(const ShellStart& start, std::string_view verb) {
+    std::vector<std::string_view> names;
+    if (!start.output_file.empty()) names.emplace_back(start.output_file);
+    bool appends = start.appends;
+    for (const ShellValue& word : std::span(start.words).subspan(verb == "tee" ? 1 : start.words.size())) {
+      appends |= word.text == "-a" || word.text == "--append";
+      if (!word.is_open && !word.text.starts_with('-')) names.emplace_back(word.text);
+    }
+    for (const std::string_view path : names) {
+      const std::string name(basename_of(path));
+      if (!start.output)
+        files_.erase(name);
+      else if (appends && files_.contains(name) && files_[name].size() < kMostBytesKept)
+        files_[name] += start.output->text;
+      else if (!appends)
+        files_.insert_or_assign(name, start.output->text);
+    }
+  }
+
+  // What it sets is not known, and may be what a server takes.
+  void keep_unread(const ShellStart& start, std::string_view verb) {
+    const std::string what = start.words.size() > 1 ? start.words[1].text : "the file";
+    const bool is_file = verb == "source" || verb == ".";
+    const bool is_of_shell =
+        is_file && is_one_of(basename_of(what), {"activate", "conda.sh", "mamba.sh", "nvm.sh", "modules.sh", "profile",
+                                                 ".bashrc", ".bash_profile", ".profile", ".zshrc", "set_env.sh",
+                                                 "set_env.bash", "setenv.sh", "setenv.bash", "setvars.sh"});
+    notes_.push_back({fmt::format("line {}: {} is not read: what it sets is not known", start.line, what)});
+    if (may_set_.empty() && !is_of_shell)
+      may_set_ = fmt::format("{} in line {}, which is not read: {}give --env", what, start.line,
+                             is_file ? "put it beside the script, or " : "");
   }
 
   void add(const FoundServer& found, const ShellStart& start, const ShellVariables& variables) {
@@ -250,6 +332,9 @@ class Run {
     for (const auto& [name, variable] : variables.named) {
       const ShellValue* const value = variable.is_array || variable.is_keyed ? nullptr : variable.first();
       if (value == nullptr) continue;
+      const auto is_it = [&](const ShellAlternative& one) { return one.root == name; };
+      const bool is_assumed = std::ranges::any_of(choices_.assumed(), is_it);
+      if (is_assumed && !is_variable_of(found.front_end->engine, name)) continue;
       if (variable.is_exported) {
         command.env.set(name, value->text);
         if (is_variable_of(found.front_end->engine, name) && value->text.find_first_of("$`") != std::string::npos)
@@ -262,14 +347,24 @@ class Run {
       }
     }
     std::vector<std::string> argv;
-    for (const ShellValue& word : std::span(start.words).subspan(found.arguments)) {
+    const auto words = std::span(start.words).subspan(found.arguments);
+    for (const ShellValue& word : words) {
       const bool is_value =
           !argv.empty() && argv.back().starts_with("--") && argv.back().find('=') == std::string::npos;
       // What stands alone may be any number of options: it is no word of the command.
-      if (word.is_open && !is_value && !word.text.starts_with('-'))
+      if (is_template(word.text) && command.may_set.empty()) {
+        command.may_set = "a template: fill it in first, as 'helm template' does, and check the result";
+        command.unread.insert(command.unread.begin(), fmt::format("{} in line {}", word.text, server.line));
+      }
+      const bool is_lost = word.is_open && !is_value && !word.text.starts_with('-');
+      const bool may_be_set = !may_set_.empty() && word.is_open && holds_variable(word.text);
+      if (may_be_set && command.may_set.empty()) {
+        command.may_set = may_set_;
+        command.unread.insert(command.unread.begin(), fmt::format("{} in line {}", word.text, server.line));
+      } else if (is_lost) {
         command.unread.push_back(fmt::format("{} in line {}", word.text, server.line));
-      else
-        argv.push_back(word.text);
+      }
+      if (!is_lost) argv.push_back(word.text);
     }
     command.argv = server_arguments(*found.front_end, argv);
     read_launcher(std::span(start.words).first(found.front), command);
@@ -277,149 +372,63 @@ class Run {
       const auto file = files_.find(basename_of(config->file));
       if (file == files_.end() || !merge_config(command, *config, file->second)) break;
     }
-    servers_.push_back(std::move(server));
+    (takes_other(words) ? found_.left_out : found_.servers).push_back(std::move(server));
   }
+
+  bool takes_other(std::span<const ShellValue> words) const {
+    return std::ranges::any_of(choices_.assumed(), [&](const ShellAlternative& one) {
+      const std::string plain = "$" + one.root, braced = "${" + one.root;
+      return !one.excluded.empty() && std::ranges::any_of(words, [&](const ShellValue& word) {
+        return word.is_open && (word.text.find(plain) != npos || word.text.find(braced) != npos);
+      });
+    });
+  }
+
+  std::size_t count() const { return found_.servers.size() + found_.left_out.size(); }
 
   void note_defaults(const ShellVariables& variables) {
     std::string list;
     for (const auto& [name, value] : variables.defaults)
-      list += fmt::format("{}{}={}", list.empty() ? "" : ", ", name, value);
-    if (!list.empty()) notes_.push_back({"not set in the text, so that the default written there counts: " + list});
+      list += fmt::format("{}{}={}", list.empty() ? "" : ", ", shown_variable(name), value);
+    if (!list.empty()) notes_.push_back({"not given from outside, so that the default written there counts: " + list});
   }
 
   ShellChoices& choices_;
   const ReadShellFile& read_file_;
-  std::vector<LaunchedServer> servers_;
+  ServersOfWay found_;
   std::vector<Note> notes_;
+  std::string may_set_;  // see LaunchCommand::may_set
   std::map<std::string, std::string, std::less<>> files_;
   std::vector<std::string> images_;  // around the command that is read
   int depth_ = 0, nested_left_ = kMostTextsOfRun;
   std::size_t line_ = 1;  // of the text, where the outermost command begins
 };
 
-// Servers of all ways, each once, with the decisions that all its ways share. Ways that start nothing do not count:
-// they end with a usage text.
-class Ways {
- public:
-  void add(std::vector<LaunchedServer> servers, const std::vector<std::string>& labels) {
-    if (servers.empty()) return;
-    ++ways_;
-    for (LaunchedServer& server : servers) {
-      const auto same = std::ranges::find_if(entries_, [&](const Entry& entry) {
-        return entry.server.line == server.line && entry.server.command == server.command && entry.last_way != ways_;
-      });
-      if (same == entries_.end()) {
-        entries_.push_back({std::move(server), labels, 1, ways_});
-        continue;
-      }
-      std::erase_if(same->labels,
-                    [&](const std::string& label) { return std::ranges::find(labels, label) == labels.end(); });
-      ++same->ways;
-      same->last_way = ways_;
-    }
-  }
-  std::size_t size() const { return entries_.size(); }
-
-  std::vector<LaunchedServer> take() && {
-    std::vector<LaunchedServer> servers;
-    for (Entry& entry : entries_) {
-      if (entry.ways < ways_) entry.server.condition = fmt::format("{}", fmt::join(entry.labels, ", "));
-      servers.push_back(std::move(entry.server));
-    }
-    return servers;
-  }
-
- private:
-  struct Entry {
-    LaunchedServer server;
-    std::vector<std::string> labels;
-    int ways = 0;
-    int last_way = 0;
-  };
-  std::vector<Entry> entries_;
-  int ways_ = 0;
-};
-
-Result<std::vector<LaunchedServer>> require_servers(std::vector<LaunchedServer> servers, std::string_view text) {
-  for (const LaunchedServer& server : servers)
-    if (server.command.argv.size() > kMostWordsOfServers)
-      return fail(ErrorKind::bad_input, fmt::format("the command has {} words: give one of at most {}",
-                                                    server.command.argv.size(), kMostWordsOfServers));
-  if (!servers.empty()) return servers;
-  return tl::unexpected<Error>(no_server(text));
-}
-
 }  // namespace
 
-Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const Environment& given,
-                                                 const ReadShellFile& read_file) {
-  if (auto error = check_launch_text(text)) return tl::unexpected<Error>(std::move(*error));
-  ShellVariables variables;
-  for (const auto& [name, value] : given.values()) variables.set_exported(name, {value});
+Result<ServersOfWay> run_way(std::string_view text, const ShellVariables& variables, ShellChoices& choices,
+                             const ReadShellFile& read_file) {
+  Run run(choices, read_file);
+  if (auto done = run.text(text, variables); !done) return tl::unexpected(done.error());
+  return std::move(run).take();
+}
+
+std::vector<std::string> variables_of_engine(const LaunchCommand& command) {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : command.env.values())
+    if (is_variable_of(command.front_end->engine, name)) out.push_back(name + "=" + value);
+  return out;
+}
+
+Result<ServersOfWay> run_words(std::span<const ShellValue> words) {
   ShellChoices choices;
-  Ways ways;
-  int left = kMostWays;
-  std::string first;  // of the decisions
-  do {
-    if (--left < 0)
-      return fail(
-          ErrorKind::bad_input,
-          fmt::format("the text has more than {} ways through that only the outside decides, such as {}: set the "
-                      "variables with --env, or give the command that it starts",
-                      kMostWays, first));
-    Run run(choices, read_file);
-    if (auto done = run.text(text, variables); !done) return tl::unexpected(done.error());
-    const std::vector<std::string> labels = choices.labels();
-    if (first.empty() && !labels.empty()) first = labels.front();
-    ways.add(std::move(run).servers(), labels);
-    if (ways.size() > kMostServers)
-      return fail(ErrorKind::bad_input,
-                  fmt::format("the text starts more than {} servers: give them apart", kMostServers));
-  } while (choices.next());
-  return require_servers(std::move(ways).take(), text);
-}
-
-Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const Environment& given) {
-  return find_servers(text, given, {});
-}
-
-LaunchCommand first_of(std::vector<LaunchedServer> servers) {
-  LaunchCommand first = std::move(servers.front().command);
-  if (servers.size() > 1)
-    first.notes.push_back({fmt::format("the text starts {} servers: only the first one is looked at", servers.size())});
-  return first;
-}
-
-Result<LaunchCommand> parse_launch_command(std::string_view text) {
-  auto servers = find_servers(text);
-  if (!servers) return tl::unexpected(servers.error());
-  return first_of(std::move(*servers));
-}
-
-Result<LaunchCommand> parse_launch_words(std::span<const std::string> words) {
-  if (words.size() == 1 && words.front().find_first_of(" \t\n") != std::string::npos)
-    return parse_launch_command(words.front());
-  std::string joined;
-  std::vector<ShellValue> filled;
-  ShellVariables variables;
-  for (const std::string& word : words) {
-    if (auto error = check_launch_text(word)) return tl::unexpected<Error>(std::move(*error));
-    joined += (joined.empty() ? "" : " ") + word;
-    filled.push_back({take_defaults(word, variables.defaults)});
-  }
-  if (auto error = check_launch_text(joined)) return tl::unexpected<Error>(std::move(*error));
-  ShellChoices choices;
-  Run run(choices, {});
-  if (!filled.empty())
-    if (auto done = run.command(ShellStart{filled, variables, 1, std::nullopt, {}}); !done)
-      return tl::unexpected(done.error());
-  auto servers = require_servers(std::move(run).servers(), joined);
-  if (!servers) return tl::unexpected(servers.error());
-  LaunchCommand command = std::move(servers->front().command);
-  for (const auto& [name, value] : variables.defaults)
-    command.notes.insert(command.notes.begin(),
-                         {fmt::format("{} is not set, so that the default written there counts: {}", name, value)});
-  return command;
+  const ReadShellFile no_files;
+  Run run(choices, no_files);
+  const std::vector<ShellValue> own(words.begin(), words.end());
+  const ShellVariables variables;
+  if (!own.empty())
+    if (auto done = run.command({.words = own, .variables = variables}); !done) return tl::unexpected(done.error());
+  return std::move(run).take();
 }
 
 }  // namespace a2asim

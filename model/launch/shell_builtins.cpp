@@ -34,6 +34,7 @@ bool is_declaration(std::string_view verb) {
 std::optional<ShellStatus> ShellRunner::run_builtin(const Words& words, const ShellNode& node) {
   const std::string& verb = words.front().text;
   if (words.front().is_open) return std::nullopt;
+  if (verb == "true" || verb == "false") offer(other_than_text(words.front(), "", verb));  // of `if $USE_EP; then`
   if (is_one_of(verb, {"true", ":", "echo"})) return start(words, node), success;
   if (verb == "false") return failure;
   if (verb == "exit" || verb == "return") return leave(words);
@@ -226,11 +227,15 @@ ShellStatus ShellRunner::source(const Words& words, const ShellNode& node) {
 }
 
 ShellStatus ShellRunner::shift(const Words& words) {
-  if (!variables_.arguments) return success;
-  Words& arguments = *variables_.arguments;
   const auto count = words.size() < 2   ? std::optional<std::int64_t>(1)
                      : words[1].is_open ? std::nullopt
                                         : number_of(words[1].text);
+  if (!variables_.arguments) {
+    constexpr std::int64_t kFar = 1000;  // which one $1 is then, nobody knows
+    variables_.shifted += static_cast<std::size_t>(std::clamp<std::int64_t>(count.value_or(kFar), 0, kFar));
+    return success;
+  }
+  Words& arguments = *variables_.arguments;
   const std::size_t size = arguments.size();
   if (count && *count >= 0 && static_cast<std::size_t>(*count) > size) return failure;
   const std::size_t shifted = count && *count >= 0 ? static_cast<std::size_t>(*count) : size + 1;

@@ -15,9 +15,42 @@ namespace {
 
 constexpr std::size_t kMostExpandedBytes = 1 << 20;  // A=$A$A again and again would fill the memory
 
+// "." of $(dirname "$0") and $(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd): where the script lies.
+std::optional<std::string> own_folder(std::string_view command) {
+  constexpr std::size_t kMostBytes = 200;
+  if (command.size() > kMostBytes || command.find("dirname") == npos) return std::nullopt;
+  std::string plain;
+  for (const char c : command)
+    if (c != '"' && !(c == ' ' && (plain.empty() || plain.back() == ' '))) plain += c;
+  while (plain.ends_with(' ')) plain.pop_back();
+  for (const auto& [long_form, short_form] : {std::pair("${BASH_SOURCE[0]}", "$0"),
+                                              {"${BASH_SOURCE}", "$0"},
+                                              {"$BASH_SOURCE", "$0"},
+                                              {"${0}", "$0"},
+                                              {" -- ", " "},
+                                              {"> /dev", ">/dev"},
+                                              {" &>/dev/null", ""},
+                                              {" >/dev/null", ""},
+                                              {" 2>&1", ""},
+                                              {"( ", "("},
+                                              {" )", ")"},
+                                              {"pwd -P", "pwd"},
+                                              {"$(readlink -f $0)", "$0"},
+                                              {"$(realpath $0)", "$0"}})
+    for (std::size_t at = plain.find(long_form); at != npos; at = plain.find(long_form))
+      plain.replace(at, std::string_view(long_form).size(), short_form);
+  constexpr std::string_view kBegin = "cd $(dirname $0)", kEnd = " && pwd";
+  if (plain == "dirname $0") return ".";
+  if (!plain.starts_with(kBegin) || !plain.ends_with(kEnd)) return std::nullopt;
+  const std::string below = plain.substr(kBegin.size(), plain.size() - kBegin.size() - kEnd.size());
+  if (below.find_first_of(" $`;&|()'*?[") != npos) return std::nullopt;
+  return "." + below;
+}
+
 }  // namespace
 
 void ShellExpander::Output::add(std::string_view text, bool quoted) {
+  if (!text.empty()) word.from.clear();
   if (in_pattern && quoted) {
     for (const char c : text) {
       if (!is_shell_name_char(c)) word.text += '\\';
@@ -188,6 +221,7 @@ std::size_t ShellExpander::bracketed(std::string_view raw, std::size_t at, Quoti
 
 // Of $(seq 0 3) and $(echo a b), which loops are written with.
 std::optional<std::string> ShellExpander::known_output(std::string_view command) {
+  if (auto folder = own_folder(command)) return folder;
   if (command.find_first_of("|;&<>()`\n#*?[~\\") != npos) return std::nullopt;
   while (command.starts_with(' ')) command.remove_prefix(1);
   while (command.ends_with(' ')) command.remove_suffix(1);
@@ -289,6 +323,7 @@ void ShellExpander::list(const std::vector<ShellValue>& items, bool star, Quotin
       out.add(items[i].text, quoted);
     else
       add_split(items[i].text, out);
+    if (out.in_word && out.word.text == items[i].text) out.word.from = items[i].from;
   }
 }
 
@@ -334,7 +369,7 @@ void ShellExpander::assign(const ShellPlace& place, ShellValue value, bool appen
     return fail_with(fmt::format("{} is read-only in the text and is set again: take one out", name));
   if (before != nullptr && before->is_integer && !value.is_open) {
     const auto number = arithmetic(value.text);
-    value = number ? ShellValue{std::to_string(*number)} : ShellValue{"$" + name, true};
+    value = number ? ShellValue{std::to_string(*number), false, false, value.from} : ShellValue{"$" + name, true};
   }
   // Of a name that is not set in the text, the outside may hold more.
   if (before == nullptr && appends && place.index.empty()) value = {fmt::format("${}{}", name, value.text), true};

@@ -261,6 +261,7 @@ std::optional<std::string> ShellLexer::arithmetic() {
 ShellRedirect ShellLexer::redirect() {
   const std::size_t where = pos_;
   ShellRedirect one;
+  one.file = word_;
   while (pos_ < text_.size() && std::string_view("<>&|").find(text_[pos_]) != npos) one.op += text_[pos_++];
   const bool strips = one.op == "<<" && next_is('-');
   if (strips) ++pos_;

@@ -108,7 +108,11 @@ ShellExpander::Found ShellExpander::lookup(std::string_view name, std::string_vi
   const Found open{
       true, ShellValue{index.empty() ? fmt::format("${}", name) : fmt::format("${{{}[{}]}}", name, index), true}};
   if (is_digits(name) && name != "0") {
-    if (!variables_.arguments) return {};
+    if (!variables_.arguments) {
+      const ShellVariable* const given = variables_.find(variables_.name_of(name));
+      const ShellValue* const value = given == nullptr ? nullptr : given->first();
+      return value == nullptr ? Found{} : Found{true, *value};
+    }
     std::size_t place = 0;
     std::from_chars(name.data(), name.data() + name.size(), place);
     if (!is_counted(std::span(*variables_.arguments).first(std::min(place, variables_.arguments->size())))) return open;
@@ -165,14 +169,21 @@ void ShellExpander::plain(const ShellParameter& read, std::string_view source, Q
   const bool is_set = found.value && (is_open || !other.colon || !found.value->text.empty());
   if (other.kind == '+') {
     if (is_open && other.colon) return out.add_open(source, quoting != Quoting::none);  // it may be empty
-    if (!found.is_known) variables_.defaults.emplace(read.name, "");
+    if (!found.is_known) variables_.defaults.emplace(variables_.name_of(read.name), "");
     return is_set ? alternative(other.text, quoting, out) : void();
   }
   if ((other.kind == '-' || other.kind == '=') && !is_set) {
-    if (!found.is_known) variables_.defaults.emplace(read.name, word(other.text).text);
-    if (other.kind == '-') return alternative(other.text, quoting, out);
-    const ShellValue value =
+    const std::string root = found.is_known ? std::string() : variables_.name_of(read.name);
+    if (!found.is_known) variables_.defaults.emplace(root, word(other.text).text);
+    if (other.kind == '-') {
+      const bool is_alone = out.word.text.empty();
+      alternative(other.text, quoting, out);
+      if (is_alone && !root.empty() && !out.word.is_open) out.word.from = root;
+      return;
+    }
+    ShellValue value =
         word(quoting == Quoting::none ? std::string(other.text) : '"' + without_quotes(other.text) + '"');
+    if (!value.is_open) value.from = root;
     assign({read.name, read.index}, value, false);
     return list({value}, false, quoting, out);
   }
@@ -226,7 +237,8 @@ void ShellExpander::list_parameter(const ShellParameter& read, std::string_view 
   } else if (items && !read.operation.empty()) {
     for (ShellValue& item : *items) item = transform(std::move(item), read.operation, source);
   }
-  items ? list(*items, read.is_star(), quoting, out) : out.add_open(source, quoting != Quoting::none);
+  const bool is_one = quoting != Quoting::none && read.is_star();
+  items ? list(*items, read.is_star(), quoting, out) : out.add_open(source, is_one);
 }
 
 // ${A[@]:1}, ${@:2:3}; false where it is open, or no part of the list.
@@ -283,7 +295,8 @@ ShellValue ShellExpander::transform(ShellValue value, std::string_view operation
   const char kind = operation.front();
   const bool twice = operation.size() > 1 && operation[1] == kind;
   const std::string_view rest = operation.substr(twice ? 2 : 1);
-  if ((kind == '^' || kind == ',') && rest.empty()) return {change_case(value.text, kind == '^', twice)};
+  if ((kind == '^' || kind == ',') && rest.empty())
+    return {change_case(value.text, kind == '^', twice), false, false, value.from};
   if (kind == '#' || kind == '%') {
     const ShellValue what = pattern(rest);
     charge(value.text.size() * value.text.size() / 16);

@@ -26,14 +26,14 @@ bool matters(const ShellNode& node) {
   return std::ranges::any_of(node.children, matters);
 }
 
+}  // namespace
+
 // Whether it ends a loop, a function or the script.
-bool leaves(const ShellNode& node) {
+bool ShellRunner::leaves(const ShellNode& node) {
   if (node.kind == ShellKind::simple && !node.words.empty())
     return is_one_of(node.words.front(), {"exit", "return", "break", "continue", "die"});
   return std::ranges::any_of(node.children, leaves);
 }
-
-}  // namespace
 
 // The source of a condition as a label.
 std::string ShellRunner::headline(std::string_view text) {
@@ -119,6 +119,7 @@ ShellStatus ShellRunner::run_kind(const ShellNode& node) {
     case ShellKind::test:
       return run_test(node.words, true);
     case ShellKind::arithmetic:
+      offer_arithmetic(node.text);
       return run_arithmetic(node.text);
     case ShellKind::if_:
       return run_if(node);
@@ -186,26 +187,6 @@ ShellStatus ShellRunner::run_apart(const ShellNode& node) {
   return is_subshell && node.flag ? success : status;  // `command &`: that it was started
 }
 
-ShellStatus ShellRunner::run_pipeline(const ShellNode& node) {
-  unchecked_ += node.flag ? 1 : 0;
-  ShellStatus status = success;
-  if (node.children.size() == 1) {
-    status = run_node(node.children.front());
-  } else {
-    const auto input = input_;
-    for (const ShellNode& child : node.children) {
-      if (stopped()) break;
-      status = run_apart(child);
-      input_ = std::nullopt;  // what the command in front writes
-    }
-    input_ = input;
-  }
-  unchecked_ -= node.flag ? 1 : 0;
-  if (!node.flag) return status;
-  last_test_.negated = !last_test_.negated;
-  return status == open ? open : known(status == failure);
-}
-
 // A command whose success nobody knows counts as one that went well, unless what follows || would change the outcome.
 ShellStatus ShellRunner::run_and_or(const ShellNode& node) {
   const auto run_child = [&](std::size_t i) {
@@ -215,6 +196,7 @@ ShellStatus ShellRunner::run_and_or(const ShellNode& node) {
     unchecked_ -= is_last ? 0 : 1;
     return status;
   };
+  const std::size_t offered = choices_.offered().size();
   ShellStatus status = run_child(0);
   for (std::size_t i = 1; i < node.children.size() && !stopped(); ++i) {
     const bool is_and = node.operators[i - 1] == "&&";
@@ -233,6 +215,7 @@ ShellStatus ShellRunner::run_and_or(const ShellNode& node) {
       status = (decided == success) == is_and ? run_child(i) : decided;
     }
   }
+  if (in_condition_ == 0 && !stopped() && is_idle(node)) choices_.withdraw(offered);
   return status;
 }
 
@@ -247,6 +230,25 @@ std::string ShellRunner::text_of(const ShellNode& node) {
   return node.children.empty() ? std::string("it") : text_of(node.children.front());
 }
 
+// The variable that a comparison of $1 in a function settles is the one that the call names; empty: none is known.
+std::string ShellRunner::decided_name(std::string_view name) const {
+  const bool is_place = !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+  if (!is_place || !variables_.arguments) return variables_.name_of(name);
+  const auto at = static_cast<std::size_t>(std::atoi(std::string(name.substr(0, 4)).c_str()));
+  const bool is_there = at > 0 && at <= variables_.arguments->size();
+  return std::string(is_there ? plain_variable((*variables_.arguments)[at - 1].text) : std::string_view());
+}
+
+// The rest of this run knows it.
+void ShellRunner::settle(std::string_view name, const ShellValue& value) {
+  const std::string own = decided_name(name);
+  if (own != name && variables_.arguments) {
+    const auto at = static_cast<std::size_t>(std::atoi(std::string(name.substr(0, 4)).c_str()));
+    if (at > 0 && at <= variables_.arguments->size()) (*variables_.arguments)[at - 1] = value;
+  }
+  if (!own.empty()) variables_.set(own, value);
+}
+
 // Both ways are taken, each in a run of its own; a comparison of an open variable settles it for the rest of the run.
 ShellStatus ShellRunner::decide(std::string_view source) {
   const ShellTest test = std::exchange(last_test_, {});
@@ -254,14 +256,16 @@ ShellStatus ShellRunner::decide(std::string_view source) {
     const std::string label = headline(source);
     return choices_.choose({label, "not " + label}) == 0 ? success : failure;
   }
-  const auto key = std::pair(test.name, test.value);
-  if (differs_.contains(key)) return known(test.negated);
-  std::string same = fmt::format("{}={}", test.name, test.value), other = fmt::format("{}!={}", test.name, test.value);
+  const std::string own = decided_name(test.name);
+  const auto key = std::pair(own, test.value);
+  if (!own.empty() && differs_.contains(key)) return known(test.negated);
+  const std::string shown = shown_variable(own.empty() ? test.name : own);
+  std::string same = fmt::format("{}={}", shown, test.value), other = fmt::format("{}!={}", shown, test.value);
   if (test.negated) std::swap(same, other);
   const bool holds = choices_.choose({same, other}) == 0;
   if (holds != test.negated)
-    variables_.set(test.name, {test.value});
-  else
+    settle(test.name, {test.value});
+  else if (!own.empty())
     differs_.insert(key);
   return known(holds);
 }
@@ -277,6 +281,7 @@ ShellStatus ShellRunner::run_condition(const ShellNode& list) {
 
 ShellStatus ShellRunner::run_test(const std::vector<std::string>& words, bool double_brackets) {
   last_test_ = evaluate_test(expander_, variables_, words, double_brackets);
+  for (ShellAlternative& other : last_test_.others) choices_.offer(std::move(other));
   return last_test_.status;
 }
 
@@ -314,13 +319,22 @@ bool ShellRunner::is_idle(const ShellNode& node) const {
 
 ShellStatus ShellRunner::run_if(const ShellNode& node) {
   const std::size_t pairs = node.children.size() / 2;
+  const std::size_t offered = choices_.offered().size();
+  const bool idle = is_idle(node);
+  const ShellNode* taken = node.flag ? &node.children.back() : nullptr;
   for (std::size_t i = 0; i < pairs && !stopped(); ++i) {
     ShellStatus status = run_condition(node.children[2 * i]);
-    if (status == open && last_test_.name.empty() && is_idle(node)) return open;  // either way, the same goes on
+    if (status == open && last_test_.name.empty() && idle) {  // either way, the same goes on
+      choices_.withdraw(offered);
+      return prints_unknown(), open;
+    }
     if (status == open) status = decide(node.words[i]);
-    if (status == success) return run_list(node.children[2 * i + 1]);
+    if (status != success) continue;
+    taken = &node.children[2 * i + 1];
+    break;
   }
-  return node.flag && !stopped() ? run_list(node.children.back()) : success;
+  if (idle && (taken == nullptr || !leaves(*taken))) choices_.withdraw(offered);
+  return taken != nullptr && !stopped() ? run_list(*taken) : success;
 }
 
 ShellStatus ShellRunner::run_arithmetic(std::string_view text) {
@@ -352,6 +366,7 @@ std::size_t ShellChoices::choose(std::vector<std::string> labels) {
 }
 
 bool ShellChoices::next() {
+  offered_.clear();
   path_.resize(used_);
   while (!path_.empty() && path_.back().taken + 1 >= path_.back().labels.size()) path_.pop_back();
   used_ = 0;

@@ -1,6 +1,6 @@
 // Inside run_shell: the walk over a script. Lists and conditions are in shell_run.cpp, loops and case in
-// shell_loops.cpp, simple commands in shell_simple.cpp, what the shell does itself (read, getopts, set, ..) in
-// shell_builtins.cpp.
+// shell_loops.cpp, pipes in shell_pipe.cpp, defaults that conditions compare in shell_alternatives.cpp, simple commands
+// in shell_simple.cpp, what the shell does itself (read, getopts, set, ..) in shell_builtins.cpp.
 #pragma once
 
 #include <list>
@@ -26,7 +26,10 @@ class ShellRunner {
         expander_(variables),
         choices_(choices),
         on_start_(on_start),
-        read_file_(read_file) {}
+        read_file_(read_file) {
+    for (const ShellAlternative& one : choices.assumed())
+      for (const std::string& value : one.excluded) differs_.emplace(one.shown, value);
+  }
 
   Result<void> run();
 
@@ -59,11 +62,13 @@ class ShellRunner {
   void run_trap(std::size_t line);
   ShellStatus run_apart(const ShellNode& node);
   void charge_copy();
-  ShellStatus run_pipeline(const ShellNode& node);
   ShellStatus run_and_or(const ShellNode& node);
   std::optional<std::string> input_of(const std::vector<ShellRedirect>& redirects);
   static bool is_test(const ShellNode& node);
   static std::string text_of(const ShellNode& node);
+  static bool leaves(const ShellNode& node);
+  void settle(std::string_view name, const ShellValue& value);
+  std::string decided_name(std::string_view name) const;
   ShellStatus decide(std::string_view source);
   ShellStatus run_condition(const ShellNode& list);
   ShellStatus run_test(const std::vector<std::string>& words, bool double_brackets);
@@ -71,6 +76,27 @@ class ShellRunner {
   ShellStatus run_if(const ShellNode& node);
   ShellStatus run_arithmetic(std::string_view text);
   ShellStatus run_text(std::string_view text, std::size_t line);
+
+  // --- shell_alternatives.cpp
+  void offer(std::optional<ShellAlternative> other);
+  void offer_arithmetic(std::string_view text);
+  void offer_patterns(const ShellNode& node, std::size_t from, std::size_t taken, const ShellValue& subject);
+  bool starts_server(const ShellNode& node, int depth) const;
+  void mark_given(const ShellNode& node);
+  bool reads_arguments(const ShellNode& node) const;
+
+  // --- shell_pipe.cpp
+  struct Printed {
+    std::string text;
+    bool is_known = true;
+  };
+  ShellStatus run_pipeline(const ShellNode& node);
+  std::optional<ShellValue> output_of(const Words& words, const std::optional<ShellValue>& input) const;
+  bool redirect(const ShellNode& node, ShellStart& one);
+  bool start(const Words& words, const ShellNode& node);
+  void prints_unknown() {
+    if (printed_ != nullptr) printed_->is_known = false;
+  }
 
   // --- shell_loops.cpp
   bool end_iteration();
@@ -94,7 +120,6 @@ class ShellRunner {
   ShellStatus run_with(std::span<const std::string> assignments, const Words& words, const ShellNode& node);
   ShellStatus leave(const Words& words);
   void end_by_exec();
-  bool start(const Words& words, const ShellNode& node);
   ShellStatus call(const Function& function, const Words& words);
 
   // --- shell_builtins.cpp
@@ -126,6 +151,8 @@ class ShellRunner {
   std::set<std::pair<std::string, std::string>> differs_;  // decided: this variable is not that
   ShellTest last_test_;                                    // of the command that ran last
   std::optional<std::string> input_;                       // what `read` takes, where the text gives it
+  bool is_piped_ = false;                                  // input_ is what the command in front prints
+  Printed* printed_ = nullptr;                             // what a pipe takes from the running command
   std::string at_exit_;                                    // trap .. EXIT
   std::size_t text_line_ = 0;                              // where eval or source stands whose text is run; 0: in none
   std::size_t option_at_ = 0;                              // of getopts, inside a word

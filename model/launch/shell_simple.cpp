@@ -205,22 +205,6 @@ void ShellRunner::end_by_exec() {
   at_exit_.clear();
 }
 
-bool ShellRunner::start(const Words& words, const ShellNode& node) {
-  ShellStart one{words, variables_, text_line_ > 0 ? text_line_ : node.line, std::nullopt, {}};
-  for (const ShellRedirect& redirect : node.redirects) {
-    if (redirect.heredoc >= 0) {
-      const ShellHeredoc& heredoc = script_->heredocs[static_cast<std::size_t>(redirect.heredoc)];
-      one.input = heredoc.expands ? expander_.text(heredoc.text) : ShellValue{heredoc.text};
-    } else if (redirect.op == "<<<") {
-      one.input = expander_.word(redirect.target);
-    } else if (redirect.op == ">") {
-      const ShellValue target = expander_.word(redirect.target);
-      if (!target.is_open) one.output_file = target.text;
-    }
-  }
-  return on_start_(one);
-}
-
 ShellStatus ShellRunner::call(const Function& function, const Words& words) {
   if (calls_ == kMostCalls)
     return refuse(function.body->line, fmt::format("functions call each other more than {} deep", kMostCalls)), open;

@@ -21,6 +21,7 @@ namespace a2asim {
 
 struct ShellRedirect {
   std::string op;      // ">", ">>", "<", "<<", "<<<", "&>", ..
+  std::string file;    // "2" of 2>log; empty: the usual one
   std::string target;  // raw
   int heredoc = -1;    // of "<<": which of ShellScript::heredocs
 };

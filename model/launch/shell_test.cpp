@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
+#include <utility>
 
 #include "model/launch/shell_run.h"
 #include "model/launch/text_parts.h"
@@ -41,7 +42,8 @@ class Test {
   }
 
   ShellTest run() {
-    const ShellTest test = double_brackets_ ? disjunction() : by_count(words_.size());
+    ShellTest test = double_brackets_ ? disjunction() : by_count(words_.size());
+    test.others = std::move(others_);
     if (at_ == words_.size()) return test;
     const bool is_known = std::ranges::none_of(words_, [](const Operand& word) { return word.value.is_open; });
     return {!double_brackets_ && is_known ? failure : open};  // [ ] with too many words is an error of the shell's
@@ -83,6 +85,18 @@ class Test {
     return count == 3 ? wrong() : disjunction();
   }
 
+  // What decides nothing any more compares nothing.
+  ShellTest behind(bool is_decided, ShellTest (Test::*read)()) {
+    const std::size_t before = others_.size();
+    const ShellTest test = (this->*read)();
+    if (is_decided) others_.resize(before);
+    return test;
+  }
+
+  void offer(std::optional<ShellAlternative> other) {
+    if (other) others_.push_back(std::move(*other));
+  }
+
   static ShellTest negated(ShellTest test) {
     test.status = inverted(test.status);
     test.negated = !test.negated;
@@ -93,7 +107,7 @@ class Test {
     ShellTest left = conjunction();
     while (at_operator("-o", "||")) {
       ++at_;
-      const ShellTest right = conjunction();
+      const ShellTest right = behind(left.status == success, &Test::conjunction);
       left = {left.status == success || right.status == success ? success
               : left.status == open || right.status == open     ? open
                                                                 : failure};
@@ -105,7 +119,7 @@ class Test {
     ShellTest left = negation();
     while (at_operator("-a", "&&")) {
       ++at_;
-      const ShellTest right = negation();
+      const ShellTest right = behind(left.status == failure, &Test::negation);
       left = {left.status == failure || right.status == failure ? failure
               : left.status == open || right.status == open     ? open
                                                                 : success};
@@ -150,6 +164,7 @@ class Test {
 
   ShellTest nonempty(std::size_t at, bool negated) {
     const ShellValue value = value_at(at);
+    if (!value.is_open && value.text.empty()) offer(other_than_text(value, words_[at].raw, ""));
     if (!value.is_open) return {known(value.text.empty() == negated)};
     return {open, std::string(plain_variable(words_[at].raw)), "", !negated};
   }
@@ -180,17 +195,18 @@ class Test {
     const auto x = double_brackets_ ? expander_.arithmetic(a.text) : number(a.text);
     const auto y = double_brackets_ ? expander_.arithmetic(b.text) : number(b.text);
     if (!x || !y) return {double_brackets_ ? open : failure};  // [ x -eq 1 ] is an error of the shell's
-    if (op == "-eq") return {known(*x == *y)};
-    if (op == "-ne") return {known(*x != *y)};
-    if (op == "-lt") return {known(*x < *y)};
-    if (op == "-le") return {known(*x <= *y)};
-    if (op == "-gt") return {known(*x > *y)};
-    return {known(*x >= *y)};
+    if (b.from.empty()) offer(other_than_number(a, words_[left].raw, op, *y));
+    return {known(compare_numbers(*x, op, *y))};
   }
 
   ShellTest equals(const ShellValue& a, std::size_t left, std::size_t right, bool negated) {
     const ShellValue b = double_brackets_ ? expander_.pattern(words_[right].raw) : value_at(right);
     expander_.charge(a.text.size() * b.text.size() / 64);
+    if (!a.is_open && !b.is_open && a.from.empty() != b.from.empty()) {
+      const std::size_t own = a.from.empty() ? right : left, text = a.from.empty() ? left : right;
+      const bool is_pattern = double_brackets_ && own == left && has_wildcard(b.text);
+      if (!is_pattern) offer(other_than_text(value_at(own), words_[own].raw, value_at(text).text));
+    }
     if (!a.is_open && !b.is_open)
       return {known((double_brackets_ ? matches_pattern(a.text, b.text) : a.text == b.text) != negated)};
     if (a.is_open == b.is_open) return {};
@@ -214,6 +230,7 @@ class Test {
   const ShellVariables& variables_;
   std::vector<Operand> words_;
   bool double_brackets_;
+  std::vector<ShellAlternative> others_;
   std::size_t at_ = 0;
   int depth_ = 0;
 };
@@ -225,14 +242,6 @@ ShellTest evaluate_test(ShellExpander& expander, const ShellVariables& variables
   ShellTest test = Test(expander, variables, words, double_brackets).run();
   if (test.status != ShellStatus::open || test.value.find_first_of("*?[") != std::string::npos) test.name.clear();
   return test;
-}
-
-std::string_view plain_variable(std::string_view raw) {
-  if (raw.size() >= 2 && raw.front() == '"' && raw.back() == '"') raw = raw.substr(1, raw.size() - 2);
-  if (!raw.starts_with('$')) return {};
-  raw.remove_prefix(1);
-  if (raw.size() >= 2 && raw.front() == '{' && raw.back() == '}') raw = raw.substr(1, raw.size() - 2);
-  return !raw.empty() && std::ranges::all_of(raw, is_shell_name_char) ? raw : std::string_view();
 }
 
 }  // namespace a2asim

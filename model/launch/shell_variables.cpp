@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 namespace a2asim {
@@ -35,6 +36,13 @@ const ShellVariable* ShellVariables::find(std::string_view name) const {
   const ShellVariable& variable = found->second;
   const bool is_named_only = variable.is_open && !variable.is_array && variable.items.empty() && variable.keys.empty();
   return is_named_only ? nullptr : &variable;
+}
+
+std::string ShellVariables::name_of(std::string_view name) const {
+  std::size_t place = 0;
+  const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), place);
+  const bool is_own = failed == std::errc{} && end == name.data() + name.size() && place > 0 && !arguments;
+  return is_own ? std::to_string(place + shifted) : std::string(name);
 }
 
 void ShellVariables::set(const std::string& name, ShellValue value) {

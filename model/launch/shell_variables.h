@@ -14,6 +14,8 @@ struct ShellValue {
   std::string text;
   bool is_open = false;  // text is how the value is written, not what it is
   bool is_many = false;  // open outside quotes: any number of words
+  // The variable whose written default this is, as of ${ROLE:-decode}: the outside may give another one.
+  std::string from = {};
   bool operator==(const ShellValue&) const = default;
 };
 
@@ -35,8 +37,11 @@ struct ShellVariables {
   std::map<std::string, ShellVariable, std::less<>> named;
   std::optional<std::vector<ShellValue>> arguments;  // "$@"; nothing: those of the script, which only the outside knows
   std::map<std::string, std::string, std::less<>> defaults;  // of ${TP:-8} that counted because nobody set TP
+  std::size_t shifted = 0;  // how many of the script's own arguments `shift` has taken: $1 is another one behind it
 
   const ShellVariable* find(std::string_view name) const;
+  // "3" of $1 behind two shifts, where it is an argument of the script; any other name is itself.
+  std::string name_of(std::string_view name) const;
   void set(const std::string& name, ShellValue value);  // a plain value: element 0 of an array
   void set_exported(const std::string& name, ShellValue value);
   void unset(const std::string& name) { named[name] = {}; }

@@ -105,6 +105,25 @@ TEST_CASE("file: $(NAME), ConfigMaps, and one that is not there") {
   CHECK(find_servers_in_file(map + pod, given)->front().command.argv.back() == "1");
 }
 
+TEST_CASE("file: Dockerfiles whose stages and scripts stand in the same file") {
+  const auto only = [](const std::string& text) {
+    const auto servers = find_servers_in_file("FROM lmsysorg/sglang:v0.5.13 AS base\n" + text);
+    REQUIRE_MESSAGE(servers, (servers ? "" : servers.error().message));
+    REQUIRE(servers->size() == 1);
+    CHECK(servers->front().images.front() == "lmsysorg/sglang:v0.5.13");
+    return servers->front().command.argv;
+  };
+  const Words wanted = {"--tp", "4", "--dp", "2"};
+  CHECK(only("ENV TP=4\nENTRYPOINT [\"sglang\", \"serve\"]\nFROM ubuntu AS x\nFROM base\nENV D 2\n"
+             "CMD [\"--tp\", \"4\", \"--dp\", \"2\"]\n") == wanted);
+  CHECK(only("COPY <<EOF /run.sh\n#!/bin/bash\nexec sglang serve --tp 4 \"$@\"\nEOF\n"
+             "ENTRYPOINT [\"/run.sh\"]\nCMD [\"--dp\", \"2\"]\n") == wanted);
+  CHECK(only("RUN printf '#!/bin/sh\\nsglang serve --tp 4 \"$@\"\\n' > /run.sh && chmod +x /run.sh\n"
+             "CMD [\"/run.sh\", \"--dp\", \"2\"]\n") == wanted);
+  CHECK(only("RUN <<'E'\ncat > /run.sh <<X\nsglang serve --tp 4 --dp 2\nX\nE\nCMD /run.sh\n") == wanted);
+  CHECK_FALSE(find_servers_in_file("FROM x\nRUN <<EOF\nsglang serve \"\nEOF\nCMD [\"true\"]\n"));
+}
+
 TEST_CASE("file: Dockerfiles") {
   CHECK(read("FROM i\nENV A=1\nCMD [\"python3\", \"-m\", \"sglang.launch_server\", \"--tp\", \"8\"]\n").env.get("A") ==
         "1");
@@ -157,4 +176,15 @@ TEST_CASE("file: another kind is named, broken YAML has its line") {
   CHECK(refused("name: x\nlaunch: sglang serve\nsteps: []\n").find("a2asim replay") != std::string::npos);
   CHECK(refused("kind: Pod\nspec:\n  a: 1\n***\nkind: x\n").starts_with("line 4 is no YAML"));
   CHECK(refused("lmdeploy serve M --tp 8").find("starts no server") != std::string::npos);
+}
+
+TEST_CASE("file: a fence of Markdown that names no server spoils nothing") {
+  const auto servers = find_servers_in_file(
+      "# Title\n```\nwarmup: 1\nsubmit #0: 5\n# x\n```\n```bash\nray start --address x\"\n```\n"
+      "```bash\ncurl -s x | sh\n```\n```bash\nsglang serve --tp 4\n```\n");
+  REQUIRE(servers);
+  CHECK(servers->size() == 1);
+  const auto broken = find_servers_in_file("```bash\nsglang serve --tp 4\n```\n```bash\nsglang serve \"x\n```\n");
+  REQUIRE_FALSE(broken);
+  CHECK(broken.error().message.find("has no end") != std::string::npos);
 }

@@ -1,38 +1,19 @@
 // Shell texts read on paper, against bash itself: every operator with operands around its edges.
 #include <doctest/doctest.h>
 
-#include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/launch/launch_file.h"
-#include "model/launch/launch_text.h"
-#include "tests/main/skip.h"
+#include "tests/launch/shell_words.h"
 
 using namespace a2asim;
+using test::by_bash, test::has_bash, test::kServer;
 using Texts = std::vector<std::string>;
 
 namespace {
-
-const std::string kServer = "python3 -m sglang.launch_server ";
-
-// What the servers of a script are given: a line each, the words parted by |.
-std::string by_bash(const std::string& script) {
-  const std::string text = "python3() { printf '%s|' \"${@:3}\"; echo; }\n" + script;
-  std::FILE* const pipe = popen(("bash -c " + shell_quote(text) + " 2>/dev/null </dev/null").c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string out;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), pipe)) out.append(buffer.data(), size);
-  pclose(pipe);
-  return out;
-}
-
-bool has_bash() { return std::system("bash -c 'exit 0' >/dev/null 2>&1") == 0; }
 
 std::string by_us(const std::string& script) {
   const auto servers = find_servers(script, {});

@@ -1,66 +1,14 @@
-// Shell texts read on paper, against bash itself: a function `python3` in front of each script prints the words that
-// the server would get.
 #include <doctest/doctest.h>
 
-#include <array>
-#include <cstdio>
 #include <string>
 #include <vector>
 
-#include "model/launch/launch_command.h"
 #include "model/launch/launch_file.h"
-#include "model/launch/launch_text.h"
 #include "model/launch/shell_pattern.h"
-#include "tests/main/skip.h"
+#include "tests/launch/shell_words.h"
 
 using namespace a2asim;
-using Words = std::vector<std::string>;
-
-namespace {
-
-const std::string kServer = "python3 -m sglang.launch_server ";
-
-// One line a server, its words parted by |.
-std::string by_bash(const std::string& script) {
-  const std::string text = "python3() { printf '%s|' \"${@:3}\"; echo; }\n" + script;
-  std::FILE* const pipe = popen(("bash -c " + shell_quote(text) + " 2>/dev/null </dev/null").c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string out;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), pipe)) out.append(buffer.data(), size);
-  pclose(pipe);
-  return out;
-}
-
-std::string by_us(const std::string& script, const Environment& env = {}) {
-  const auto servers = find_servers(script, env);
-  std::string out;
-  if (!servers) return servers.error().message.find("starts no") != std::string::npos ? "" : servers.error().message;
-  for (const LaunchedServer& server : *servers) {
-    CHECK(server.condition == "");
-    CHECK(server.command.unread.empty());
-    for (const std::string& word : server.command.argv) out += word + "|";
-    if (server.command.argv.empty()) out += "|";
-    out += "\n";
-  }
-  return out;
-}
-
-bool has_bash() { return std::system("bash -c 'exit 0' >/dev/null 2>&1") == 0; }
-
-std::vector<std::string> conditions(const std::string& script) {
-  const auto servers = find_servers(script);
-  REQUIRE_MESSAGE(servers, (servers ? "" : servers.error().message));
-  std::vector<std::string> out;
-  for (const LaunchedServer& server : *servers) {
-    std::string words = server.condition + ":";
-    for (const std::string& word : server.command.argv) words += " " + word;
-    out.push_back(words);
-  }
-  return out;
-}
-
-}  // namespace
+using test::by_bash, test::by_us, test::conditions, test::has_bash, test::kServer, test::Words;
 
 TEST_CASE("shell: what the text decides is decided as bash does") {
   if (!has_bash()) return test::skip("needs bash");
@@ -248,6 +196,14 @@ TEST_CASE("shell: source takes what stands beside the text") {
   REQUIRE(servers->size() == 1);
   CHECK(servers->front().command.argv == Words{"--tp", "8", "--dp", "8"});
   CHECK(servers->front().command.notes.empty());
+  for (const char* folder : {"$(dirname \"$0\")", "$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)",
+                             "$( cd -- \"$( dirname -- \"${BASH_SOURCE[0]}\" )\" &> /dev/null && pwd )",
+                             "$(dirname $(readlink -f $0))"}) {
+    CAPTURE(folder);
+    const auto found = find_servers("D=\"" + std::string(folder) + "\"\n. $D/env.sh\nserve --dp 2\n", {}, beside);
+    REQUIRE(found);
+    CHECK(found->front().command.argv == Words{"--tp", "8", "--dp", "2"});
+  }
   const auto missing = find_servers(". ./other.sh\n" + kServer + "--tp 8", {}, beside);
   REQUIRE(missing);
   CHECK(missing->front().command.notes.front().message.find("is not read") != std::string::npos);
@@ -319,7 +275,7 @@ TEST_CASE("shell: what surrounds the text fills its variables") {
 TEST_CASE("shell: what was not read is said") {
   const auto servers = find_servers("source env.sh\n" + kServer + "\"$@\" --tp 4 $EXTRA");
   REQUIRE(servers);
-  CHECK(servers->front().command.unread == Words{"$@ in line 2", "$EXTRA in line 2"});
+  CHECK(servers->front().command.unread == Words{"$EXTRA in line 2", "$@ in line 2"});
   CHECK(servers->front().command.argv == Words{"--tp", "4"});
   CHECK(servers->front().command.notes.front().message.find("env.sh is not read") != std::string::npos);
 }

@@ -154,6 +154,7 @@ std::string page_of(const PreparedServer& prepared, const CheckedServer& checked
 Result<CheckedServer> decide(const LaunchText& text, std::size_t at, Run& run) {
   const LaunchedServer& server = text.servers[at];
   CheckedServer out{{}, server.name, server.line, server.condition, text.source};
+  out.is_alternative = server.is_alternative;
   Result<PreparedServer> prepared = prepare_server(run.options, run.settings, text, server);
   if (!prepared) return tl::unexpected(prepared.error());
   Result<JudgedServer> judged = judge_server(*prepared);

@@ -49,6 +49,7 @@ struct CheckedServer {
   std::vector<std::string> ignored = {};          // by finding: why it does not count; empty: it does
   std::vector<std::vector<TriedFix>> fixes = {};  // by finding
   std::vector<FindingPlace> words = {};           // by finding
+  bool is_alternative = false;                    // see LaunchedServer
 
   bool counts(std::size_t finding) const { return finding >= ignored.size() || ignored[finding].empty(); }
   bool has_problem(bool strict) const;  // an error that counts; strict: or a warning

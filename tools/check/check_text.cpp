@@ -351,7 +351,31 @@ std::string block(const CheckedServer& server, const TextStyle& style) {
 
 }  // namespace
 
+namespace {
+
+// One server, and what the outside may make of it, which comes to the same.
+bool is_one_answer(std::span<const CheckedServer> servers, bool strict) {
+  if (servers.size() < 2) return false;
+  return std::ranges::all_of(servers, [&](const CheckedServer& one) {
+    return one.is_alternative != (&one == &servers.front()) && one.source.path == servers.front().source.path &&
+           !one.undecided && !one.has_problem(strict) && one.report.verdict == servers.front().report.verdict;
+  });
+}
+
+std::string same_as_words(std::span<const CheckedServer> others) {
+  std::string list;
+  for (const CheckedServer& one : others)
+    list += fmt::format("{}{} (line {})", list.empty() ? "" : "; ", one_line(one.condition, 80), one.line);
+  std::vector<std::string> lines = wrap("the same verdict if " + list, kTextWidth, 2);
+  limit(lines, kBriefLines, kTextWidth);
+  return joined(lines);
+}
+
+}  // namespace
+
 std::string check_as_text(std::span<const CheckedServer> servers, const TextStyle& style) {
+  if (!style.verbose && !style.quiet && is_one_answer(servers, style.strict))
+    return check_as_text(servers.first(1), style) + same_as_words(servers.subspan(1)) + summary(servers) + "\n";
   std::string out;
   for (const CheckedServer& server : servers) {
     if (style.quiet && !server.undecided && !server.has_problem(style.strict)) continue;

@@ -26,6 +26,9 @@ constexpr double kMostGpuMemory_gib = 1 << 20;
 // A verdict on options that nobody read is none.
 Result<void> require_all_read(const LaunchedServer& server) {
   if (server.command.unread.empty()) return {};
+  if (!server.command.may_set.empty())
+    return unusable(fmt::format("{} takes {} from {}", name_of(server), one_line(server.command.unread.front(), 100),
+                                one_line(server.command.may_set, 200)));
   return unusable(fmt::format("{} takes options from {}, whose value is not known: set it with --env, or write it out",
                               name_of(server), one_line(server.command.unread.front(), 100)));
 }

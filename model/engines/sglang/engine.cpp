@@ -79,6 +79,8 @@ Result<DeployedCommand> deploy(LaunchCommand command, const DeployOptions& optio
   if (std::ranges::any_of(generations(), is_this))
     std::erase_if(parsed->unrecognized,
                   [](const std::string& word) { return !lists_with(word.substr(0, word.find('='))).empty(); });
+  for (std::string& word : parsed->unrecognized)
+    if (word.find_first_not_of(' ') == std::string::npos) word = "'" + word + "'";  // of a backslash before a blank
   if (is_server && !parsed->unrecognized.empty()) {
     const std::string words = fmt::format("{}", fmt::join(parsed->unrecognized, " "));
     if (!generation.options_are_complete)  // it may have it all the same: no verdict without knowing what it does
