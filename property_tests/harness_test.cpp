@@ -96,6 +96,36 @@ TEST_CASE("generators: every backend of fixed capacity and every kind of fault i
   CHECK(of_all > 20);
 }
 
+TEST_CASE("generators: every value of the model, the routing and the cap is drawn often enough") {
+  std::map<std::int64_t, int> layers, hidden, top_k, caps, hot_ranks;
+  std::map<DataType, int> types;
+  std::map<Routing::Kind, int> routings;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    RandomChoice choose(seed);
+    const Scenario world = draw_world(choose, random_space(), "pr30450");
+    ++layers[world.model.layers];
+    ++hidden[world.model.hidden_size];
+    ++top_k[world.model.top_k];
+    ++types[world.model.dtype];
+    ++caps[*world.parallel->max_num_tokens];
+    ++routings[world.routing.kind];
+    if (world.routing.kind == Routing::Kind::hot_rank) ++hot_ranks[world.routing.rank];
+  }
+  // As many values as the space has, the rarest in so many of 1000 worlds.
+  const auto drawn = [](const auto& values, std::size_t number, int rarest) {
+    CHECK(values.size() == number);
+    for (const auto& [value, times] : values) CHECK(times >= rarest);
+  };
+  drawn(layers, 2, 400);
+  drawn(hidden, 4, 200);
+  drawn(types, 3, 250);
+  drawn(caps, 3, 150);
+  CHECK(caps[64] > 500);
+  drawn(routings, 3, 250);
+  drawn(hot_ranks, 8, 1);
+  drawn(top_k, 4, 60);
+}
+
 TEST_CASE("shrinking: every smaller world is valid and smaller: it ends") {
   std::int64_t candidates = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {

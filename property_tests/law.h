@@ -69,6 +69,7 @@ std::string wrong_outputs_have_a_row_to_blame(const Scenario& world, Trial& tria
 std::string consequences_have_causes(const Scenario& world, Trial& trial);
 // laws_fault.cpp
 std::string faults_are_seen(const Scenario& world, Trial& trial);
+std::string order_of_faults_changes_nothing(const Scenario& world, Trial& trial);
 // laws_alltoall.cpp: one all-to-all against plain loops
 std::string conserves_tokens(const Scenario& world, Trial& trial);
 std::string unequal_sizes_go_where_the_sender_says(const Scenario& world, Trial& trial);

@@ -15,7 +15,8 @@ namespace a2asim::props {
 inline constexpr std::string_view kLawNames[] = {
     "agreement", "exact fit", "no waste", "idle ranks", "permuted ranks", "shared decisions", "sound check",
     "static caps", "oracle", "no stale read", "fidelities", "verdicts", "digest", "blame", "causes", "faults",
-    "permuted rows", "conservation", "unequal sizes", "renamed experts", "graphs", "judge", "missing ranks", "texts"};
+    "fault order", "permuted rows", "conservation", "unequal sizes", "renamed experts", "graphs", "judge",
+    "missing ranks", "texts"};
 
 using LawCase = void (*)(std::string_view law);
 

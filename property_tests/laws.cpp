@@ -126,6 +126,13 @@ std::vector<Law> laws_of_the_cluster() {
        random_space_with_faults,
        {small_faults, small_wide_faults},
        kOfFaults},
+      {"fault order",
+       "the order in which faults are written changes nothing",
+       order_of_faults_changes_nothing,
+       random_space_with_faults,
+       {small_fault_pairs},
+       {"several faults", "two faults of one rank and step", "two faults of one kind and step"},
+       false},
   };
 }
 

@@ -6,8 +6,6 @@
 #include <memory>
 #include <optional>
 
-#include "sim/alltoall/judge.h"
-#include "sim/alltoall/sim_alltoall.h"
 #include "sim/conformance/suite.h"
 
 namespace a2asim::props {
@@ -19,18 +17,10 @@ using conformance::largest_count;
 constexpr ExpertPayloads kPayloads = conformance::kUsualPayloads;
 constexpr std::int32_t kInvalidId = -1;
 
-std::vector<AllToAllConfig> for_all_ranks(const AllToAllConfig& config) {
-  return std::vector<AllToAllConfig>(static_cast<std::size_t>(config.ep_size), config);
-}
-
-std::unique_ptr<SimAllToAll> make_sim(const AllToAllConfig& config) {
-  auto made = SimAllToAll::create(for_all_ranks(config), {});
-  A2ASIM_INVARIANT(made.has_value(), "a drawn configuration is valid");
-  return std::move(*made);
-}
-
-conformance::Bench make_bench(const AllToAllConfig& config) {
-  return conformance::Bench(for_all_ranks(config), make_sim(config));
+conformance::MakeBench benches(const Product& product) {
+  return [&product](const AllToAllConfig& config) {
+    return conformance::Bench(std::vector(static_cast<std::size_t>(config.ep_size), config), product.alltoall(config));
+  };
 }
 
 // A round on the simulator alone.
@@ -78,21 +68,21 @@ std::vector<Round> rounds_of(const Scenario& world, const AllToAllConfig& config
 
 }  // namespace
 
-std::string judge_rounds(const AllToAllConfig& config, const std::vector<Round>& rounds) {
-  return conformance::conserves_tokens(make_bench, config, rounds);
+std::string judge_rounds(const Product& product, const AllToAllConfig& config, const std::vector<Round>& rounds) {
+  return conformance::conserves_tokens(benches(product), config, rounds);
 }
 
 std::string conserves_tokens(const Scenario& world, Trial& trial) {
   const AllToAllConfig config = config_of(world);
   if (config.num_experts % config.ep_size != 0) ++trial.marks["rows to experts with a remainder"];
-  return judge_rounds(config, rounds_of(world, config));
+  return judge_rounds(trial.bench.product(), config, rounds_of(world, config));
 }
 
-std::string unequal_sizes_go_where_the_sender_says(const Scenario& world, Trial&) {
+std::string unequal_sizes_go_where_the_sender_says(const Scenario& world, Trial& trial) {
   AllToAllConfig config = config_of(world);
   config.max_num_tokens += 3;
   Random random(world.seed + 2);
-  conformance::Bench bench = make_bench(config);
+  conformance::Bench bench = benches(trial.bench.product())(config);
   for (const Round& round : rounds_of(world, config)) {
     std::vector<DispatchInput> inputs;
     for (const Contents& own : round)
@@ -102,23 +92,24 @@ std::string unequal_sizes_go_where_the_sender_says(const Scenario& world, Trial&
   return "";
 }
 
-std::string renaming_experts_changes_nothing(const Scenario& world, Trial&) {
+std::string renaming_experts_changes_nothing(const Scenario& world, Trial& trial) {
   const AllToAllConfig config = config_of(world);
-  return conformance::renaming_experts_changes_nothing(make_bench, config, rounds_of(world, config));
+  const auto make = benches(trial.bench.product());
+  return conformance::renaming_experts_changes_nothing(make, config, rounds_of(world, config));
 }
 
-std::string permuting_ranks_permutes_rows(const Scenario& world, Trial&) {
+std::string permuting_ranks_permutes_rows(const Scenario& world, Trial& trial) {
   const AllToAllConfig config = config_of(world);
-  return conformance::permuting_ranks_permutes_rows(make_bench, config, rounds_of(world, config),
+  return conformance::permuting_ranks_permutes_rows(benches(trial.bench.product()), config, rounds_of(world, config),
                                                     1 + static_cast<std::int64_t>(world.seed % 7));
 }
 
 // The judge of outputs: right ones pass; one row of NaN, and one number that is off, are each one bad token of their
 // kind.
-std::string judge_sees_what_is_wrong(const Scenario& world, Trial&) {
+std::string judge_sees_what_is_wrong(const Scenario& world, Trial& trial) {
   const AllToAllConfig config = config_of(world);
   const Round round = rounds_of(world, config).back();
-  const auto sim = make_sim(config);
+  const auto sim = Product().simulator(config);
   conformance::Outputs outputs;
   if (auto ok = run(*sim, round, outputs); !ok) return ok.error().message;
   for (std::size_t rank = 0; rank < round.size(); ++rank) {
@@ -127,8 +118,8 @@ std::string judge_sees_what_is_wrong(const Scenario& world, Trial&) {
     if (!oracle) return oracle.error().message;
     const auto judge = [&](std::optional<FindingKind> wanted) {
       FindingLog log(4);
-      const auto bad =
-          judge_output(config.combine_type, output, *oracle, config.hidden_size, Tolerance::one_rounding, {}, log);
+      const auto bad = trial.bench.product().judge_output(config.combine_type, output, *oracle, config.hidden_size,
+                                                          Tolerance::one_rounding, {}, log);
       return bad && *bad == (wanted ? 1 : 0) && (!wanted || log.count_of(*wanted) == 1);
     };
     if (!judge(std::nullopt)) return fmt::format("right outputs of rank {} are called wrong", rank);
@@ -148,12 +139,13 @@ std::string judge_sees_what_is_wrong(const Scenario& world, Trial&) {
 }
 
 // In the last round rank `gone` makes no call; before it all do.
-std::string missing_ranks_are_named(const Scenario& world, Trial&) {
+std::string missing_ranks_are_named(const Scenario& world, Trial& trial) {
   const AllToAllConfig config = config_of(world);
   if (config.ep_size < 2) return "";
   const std::vector<Round> rounds = rounds_of(world, config);
   const int gone = static_cast<int>(world.seed) % config.ep_size;
-  const auto waiting = make_sim(config), masked = make_sim(config);
+  const auto& simulator = trial.bench.product().simulator;
+  const auto waiting = simulator(config), masked = simulator(config);
   conformance::Outputs outputs;
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     const bool last = i + 1 == rounds.size();
@@ -180,12 +172,12 @@ std::string missing_ranks_are_named(const Scenario& world, Trial&) {
   return outputs[static_cast<std::size_t>(gone)].empty() ? "" : "a masked rank has outputs";
 }
 
-std::string replay_equals_eager(const Scenario& world, Trial&) {
+std::string replay_equals_eager(const Scenario& world, Trial& trial) {
   const AllToAllConfig config = config_of(world);
   Random other(world.seed + 1);
   std::vector<Round> captured;
   for (const Step& step : world.steps) captured.push_back(round_of(world, config, step, other));
-  return conformance::replay_equals_eager(make_bench, config, captured, rounds_of(world, config));
+  return conformance::replay_equals_eager(benches(trial.bench.product()), config, captured, rounds_of(world, config));
 }
 
 }  // namespace a2asim::props

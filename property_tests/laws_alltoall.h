@@ -14,6 +14,6 @@ using conformance::Round;
 
 // Every byte of every slice after dispatch, sanitize and experts, and combine's outputs, round after round in one
 // workspace of exactly the computed size. "" or the first difference.
-std::string judge_rounds(const AllToAllConfig& config, const std::vector<Round>& rounds);
+std::string judge_rounds(const Product& product, const AllToAllConfig& config, const std::vector<Round>& rounds);
 
 }  // namespace a2asim::props

@@ -29,7 +29,7 @@ std::string for_each_outcome(const Scenario& world, Fidelity fidelity, Trial& tr
   if (cluster == nullptr) return "";
   for (std::size_t i = 0; i < world.steps.size(); ++i) {
     const StepBatches step = step_batches(world, i);
-    const Result<StepOutcome> outcome = cluster->step(step.input());
+    const Result<StepOutcome> outcome = trial.bench.product().step(*cluster, step.input());
     if (cannot_replay(step.graph, cluster->decisions())) break;
     if (!outcome) return fmt::format("step {} is refused: {}", i, outcome.error().message);
     mark_outcome(*outcome, cluster->log(), trial.marks);
@@ -70,9 +70,10 @@ std::string fidelities_agree(const Scenario& world, Trial& trial) {
   Cluster* tags = trial.bench.cluster(world, Fidelity::provenance);
   Cluster* bytes = trial.bench.cluster(world, Fidelity::numeric);
   if (integers == nullptr || tags == nullptr || bytes == nullptr) return "";
+  const auto& run = trial.bench.product().step;
   for (std::size_t i = 0; i < world.steps.size(); ++i) {
     const StepBatches step = step_batches(world, i);
-    const auto a = integers->step(step.input()), b = tags->step(step.input()), c = bytes->step(step.input());
+    const auto a = run(*integers, step.input()), b = run(*tags, step.input()), c = run(*bytes, step.input());
     if (cannot_replay(step.graph, integers->decisions())) break;
     if (!a || !b || !c) return fmt::format("step {} is refused", i);
     mark_outcome(*c, bytes->log(), trial.marks);
@@ -141,10 +142,11 @@ std::string verdicts_are_plain(const Scenario& world, Trial& trial) {
   });
 }
 
-std::string one_digest(const Scenario& world, Trial&) {
+std::string one_digest(const Scenario& world, Trial& trial) {
   ReplayOptions options;
   options.fidelity = Fidelity::numeric;
-  const Result<ReplayReport> first = replay(world, "world", options), second = replay(world, "world", options);
+  const auto& replay = trial.bench.product().replay;
+  const Result<ReplayReport> first = replay(world, options), second = replay(world, options);
   if (!first || !second) return "";
   if (first->digest != second->digest) return "two runs of one world differ";
   return first->bad_tokens == second->bad_tokens && first->counts == second->counts ? "" : "two runs count differently";
@@ -169,7 +171,7 @@ std::string wrong_outputs_have_a_row_to_blame(const Scenario& world, Trial& tria
 std::string consequences_have_causes(const Scenario& world, Trial& trial) {
   ReplayOptions options;
   options.fidelity = Fidelity::numeric;
-  const Result<ReplayReport> report = replay(world, "world", options);
+  const Result<ReplayReport> report = trial.bench.product().replay(world, options);
   if (!report) return "";
   for (const ReplayedStep& step : report->steps) {
     const StepOutcome& outcome = step.outcome;

@@ -80,7 +80,7 @@ std::string for_each_step(const Scenario& world, Trial& trial, Judge judge) {
     ++trial.marks["the engine does not start"];
     return "";
   }
-  const auto decider = deployment->make_decider();
+  const auto decider = trial.bench.product().decider(*deployment);
   for (std::size_t i = 0; i < world.steps.size(); ++i) {
     const StepBatches step = step_batches(world, i);
     const Decisions decisions = decider->decide(step.batches, step.graph);
@@ -175,7 +175,8 @@ bool is_same(const RankDecision& a, const RankDecision& b) {
 std::string permuting_ranks_permutes(const Scenario& world, Trial& trial) {
   const Deployment* deployment = trial.bench.deployment(world);
   if (deployment == nullptr) return "";
-  const auto straight = deployment->make_decider(), turned = deployment->make_decider();
+  const auto& decider = trial.bench.product().decider;
+  const auto straight = decider(*deployment), turned = decider(*deployment);
   for (std::size_t i = 0; i < world.steps.size(); ++i) {
     StepBatches step = step_batches(world, i);
     const Decisions before = straight->decide(step.batches, step.graph);
@@ -197,8 +198,9 @@ std::string permuting_ranks_permutes(const Scenario& world, Trial& trial) {
 std::string sharing_changes_nothing(const Scenario& world, Trial& trial) {
   const Deployment* deployment = trial.bench.deployment(world);
   if (deployment == nullptr) return "";
+  const auto& decider = trial.bench.product().decider;
   for (const GraphChoice graph : {GraphChoice::engine, GraphChoice::eager, GraphChoice::replay}) {
-    const auto together = deployment->make_decider(), alone = deployment->make_decider();
+    const auto together = decider(*deployment), alone = decider(*deployment);
     for (std::size_t i = 0; i < world.steps.size(); ++i) {
       const StepBatches step = step_batches(world, i);
       const std::vector<RankFault> no_faults(static_cast<std::size_t>(deployment->topology.tp_size));
@@ -214,15 +216,14 @@ std::string sharing_changes_nothing(const Scenario& world, Trial& trial) {
 namespace {
 
 // The witness of a finding, decided again.
-std::string witness_misleads(const Deployment& deployment, const CheckWitness& witness) {
+std::string witness_misleads(Decider& decider, const CheckWitness& witness) {
   std::vector<RankBatch> batches;
   for (std::size_t rank = 0; rank < witness.tokens_per_dp_rank.size(); ++rank) {
     const auto mode = parse_forward_mode(witness.modes[rank]);
     if (!mode) return "the witness has a mode that nobody knows: " + witness.modes[rank];
     batches.push_back({*mode, witness.tokens_per_dp_rank[rank]});
   }
-  const auto decider = deployment.make_decider();
-  const std::string found = disagreement(decider->decide(batches));
+  const std::string found = disagreement(decider.decide(batches));
   return found.empty() ? "the witness of the disagreement shows none" : "";
 }
 
@@ -239,27 +240,32 @@ std::string check_is_sound(const Scenario& world, Trial& trial) {
   for (const CheckFinding& finding : report.findings)
     if (finding.kind == FindingKind::geometry_disagreement && finding.severity == Severity::error) {
       if (!finding.witness) return "a disagreement without a witness";
-      if (std::string wrong = witness_misleads(*deployment, *finding.witness); !wrong.empty()) return wrong;
+      const auto decider = trial.bench.product().decider(*deployment);
+      if (std::string wrong = witness_misleads(*decider, *finding.witness); !wrong.empty()) return wrong;
     }
   if (report.verdict != Verdict::agrees && report.verdict != Verdict::over_capacity) return "";
   return for_each_step(world, trial, [&](const Deployment&, const StepBatches& step, Decisions decisions) {
     if (step.graph != GraphChoice::engine) return std::string();  // a scenario's wish is no question of check
     if (std::string found = disagreement(decisions); !found.empty())
       return fmt::format("check says {}, but {}", name(report.verdict), found);
+    const auto spills = [](const RankDecision& one) { return sizes(one) && rows_of(one) > size_of(one); };
     const bool over = std::ranges::any_of(decisions, [](const RankDecision& one) { return one.exceeds_cap; });
-    return over && report.verdict == Verdict::agrees ? "check says agrees, but a batch exceeds the cap" : std::string();
+    const bool spill = std::ranges::any_of(decisions, spills);
+    if (report.verdict != Verdict::agrees || (!over && !spill)) return std::string();
+    return std::string("check says agrees, but a batch exceeds ") + (over ? "the cap" : "its R");
   });
 }
 
 std::string larger_caps_fit(const Scenario& world, Trial& trial) {
   const StaticCapRow* row = find_static_cap(*world.parallel->moe_a2a_backend);
   A2ASIM_INVARIANT(row != nullptr, "the space draws backends of fixed capacity");
+  const Product& product = trial.bench.product();
   const auto verdict_at = [&](std::int64_t cap) {
     Scenario capped = world;
     capped.env[std::string(row->env)] = std::to_string(cap);
-    const Result<ScenarioDeployment> deployed = deploy(capped, "world", {});
+    const Result<ScenarioDeployment> deployed = product.deploy(capped, {});
     if (!deployed || deployed->deployment == nullptr) return Verdict::rejected;
-    return judge_deployment(*deployed->deployment).verdict;
+    return product.check(*deployed->deployment).verdict;
   };
   const std::int64_t cap = *world.parallel->max_num_tokens;
   const Verdict small = verdict_at(cap), large = verdict_at(2 * cap), ample = verdict_at(256);

@@ -62,13 +62,14 @@ bool builds_otherwise(const Scenario& world, const Fault& fault, std::int64_t ma
 }
 
 // Up to the step in which the fault begins; nothing where the run does not come so far.
-std::optional<ReplayReport> replayed(const Scenario& world, std::vector<Fault> faults, std::int64_t step) {
+std::optional<ReplayReport> replayed(const Scenario& world, std::vector<Fault> faults, std::int64_t step,
+                                     const Product& product) {
   Scenario own = world;
   own.faults = std::move(faults);
   own.steps.resize(static_cast<std::size_t>(step) + 1);
   ReplayOptions options;
   options.fidelity = Fidelity::geometry;
-  Result<ReplayReport> report = replay(own, "world", options);
+  Result<ReplayReport> report = product.replay(own, options);
   if (!report || report->steps.size() != own.steps.size()) return std::nullopt;
   return std::move(*report);
 }
@@ -80,9 +81,10 @@ void mark_seen(const ReplayedStep& step, const Fault& fault, const Share& own, c
   if (own.collective == "gathers" && other.collective == "gathers") ++marks["fault seen: sizes of a gather"];
 }
 
-std::string judge_fault(const Scenario& world, const Fault& fault, Marks& marks) {
-  const std::optional<ReplayReport> without = replayed(world, {}, fault.step);
-  const std::optional<ReplayReport> with = replayed(world, {fault}, fault.step);
+std::string judge_fault(const Scenario& world, const Fault& fault, Trial& trial) {
+  const Product& product = trial.bench.product();
+  const std::optional<ReplayReport> without = replayed(world, {}, fault.step, product);
+  const std::optional<ReplayReport> with = replayed(world, {fault}, fault.step, product);
   if (!without || !with || without->steps.back().outcome.group.empty()) return "";
   const ReplayedStep &right = without->steps.back(), &wrong = with->steps.back();
   const auto own = static_cast<std::size_t>(*fault.rank);
@@ -97,7 +99,7 @@ std::string judge_fault(const Scenario& world, const Fault& fault, Marks& marks)
   const bool another_layout =
       share.collective == "dispatches" && builds_otherwise(world, fault, without->max_num_tokens);
   if (share == other && !another_layout) return "";
-  mark_seen(right, fault, share, other, marks);
+  mark_seen(right, fault, share, other, trial.marks);
   if (wrong.outcome.verdict != Verdict::agrees) return "";
   return fmt::format("{}: {} where its peers have {}, and the verdict is agrees", kind, text(share), text(other));
 }
@@ -110,9 +112,44 @@ std::string faults_are_seen(const Scenario& world, Trial& trial) {
   if (world.parallel->world_size() < 2) return "";
   for (const Fault& fault : world.faults) {
     if (!fault.rank) continue;
-    if (std::string wrong = judge_fault(world, fault, trial.marks); !wrong.empty()) return wrong;
+    if (std::string wrong = judge_fault(world, fault, trial); !wrong.empty()) return wrong;
   }
   return "";
+}
+
+namespace {
+
+void mark_pairs(const std::vector<Fault>& faults, Marks& marks) {
+  ++marks["several faults"];
+  for (const Fault& one : faults)
+    for (const Fault& other : faults) {
+      if (&one == &other || one.step != other.step) continue;
+      if (one.rank == other.rank) ++marks["two faults of one rank and step"];
+      if (one.kind == other.kind) ++marks["two faults of one kind and step"];
+    }
+}
+
+}  // namespace
+
+// Faults that contradict each other are refused before.
+std::string order_of_faults_changes_nothing(const Scenario& world, Trial& trial) {
+  if (world.faults.size() < 2) return "";
+  mark_pairs(world.faults, trial.marks);
+  Scenario turned = world;
+  std::ranges::reverse(turned.faults);
+  ReplayOptions options;
+  options.fidelity = Fidelity::geometry;
+  const auto& replay = trial.bench.product().replay;
+  const Result<ReplayReport> straight = replay(world, options), reversed = replay(turned, options);
+  if (straight.has_value() != reversed.has_value())
+    return "one order is refused: " + (straight ? reversed : straight).error().message;
+  if (!straight) return "";
+  if (straight->verdict != reversed->verdict)
+    return fmt::format("{} becomes {} when the faults are turned round", name(straight->verdict),
+                       name(reversed->verdict));
+  return straight->digest == reversed->digest && straight->counts == reversed->counts
+             ? ""
+             : "another run when the faults are turned round";
 }
 
 }  // namespace a2asim::props

@@ -5,7 +5,6 @@
 #include "model/launch/launch_command.h"
 #include "property_tests/law.h"
 #include "sim/scenario/scenario_reader.h"
-#include "sim/scenario/scenario_writer.h"
 
 namespace a2asim::props {
 namespace {
@@ -42,14 +41,14 @@ std::string damaged(std::string text, Random& random) {
   return text;
 }
 
-std::string judge_scenario_text(const std::string& text) {
+std::string judge_scenario_text(const std::string& text, const Product& product) {
   const Result<Scenario> scenario = parse_scenario(text, "f");
   if (!scenario) return unclear(scenario.error(), "scenario");
-  const std::string printed = to_yaml(*scenario);
+  const std::string printed = product.to_yaml(*scenario);
   const Result<Scenario> again = parse_scenario(printed, "f");
   if (!again) return "scenario: what was printed is refused: " + again.error().message;
   if (!(*again == *scenario)) return "scenario: what was printed is read as another one";
-  return to_yaml(*again) == printed ? "" : "scenario: printing is not stable";
+  return product.to_yaml(*again) == printed ? "" : "scenario: printing is not stable";
 }
 
 std::string judge_command_text(const std::string& text, const Generation& generation) {
@@ -67,9 +66,10 @@ std::string judge_command_text(const std::string& text, const Generation& genera
 }  // namespace
 
 std::string texts_are_stable(const Scenario& world, Trial& trial) {
+  const Product& product = trial.bench.product();
   const Result<GenerationMatch> generation = find_generation(*world.version);
   Random random(world.seed * 7919 + static_cast<std::uint64_t>(size_of(world)));
-  std::string scenario = to_yaml(world), command = launch_text(world);
+  std::string scenario = product.to_yaml(world), command = launch_text(world);
   for (const auto& [key, value] : launch_env(world)) command = key + "=" + value + " " + command;
   Scenario named = world;
   constexpr std::string_view odd = "a Z0\"'\\:#{}[]&*!|>%@,?-~`=";
@@ -77,11 +77,11 @@ std::string texts_are_stable(const Scenario& world, Trial& trial) {
     named.name += odd[random.below(static_cast<std::uint32_t>(odd.size()))];
   if (random.chance(1, 2))
     named.name += "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\x8D";  // two, three and four bytes a character
-  const Result<Scenario> same = parse_scenario(to_yaml(named), "f");
+  const Result<Scenario> same = parse_scenario(product.to_yaml(named), "f");
   if (!same) return "a drawn world is refused: " + same.error().message;
   if (!(*same == named)) return "a drawn world is read as another one, of the name " + same->name;
   for (int i = 0; i < 4; ++i) {
-    if (std::string wrong = judge_scenario_text(scenario); !wrong.empty()) return wrong;
+    if (std::string wrong = judge_scenario_text(scenario, product); !wrong.empty()) return wrong;
     if (std::string wrong = judge_command_text(command, *generation->generation); !wrong.empty()) return wrong;
     scenario = damaged(scenario, random);
     command = damaged(command, random);

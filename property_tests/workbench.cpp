@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "sim/scenario/scenario_writer.h"
-
 namespace a2asim::props {
 namespace {
 
@@ -43,7 +41,7 @@ const Deployment* Workbench::deployment(const Scenario& world) {
   if (key != key_) {
     clusters_ = {};  // they point into the deployment
     key_ = std::move(key);
-    Result<ScenarioDeployment> deployed = deploy(world, "world", {}, rule_);
+    Result<ScenarioDeployment> deployed = product_.deploy(world, rule_);
     deployed_ = ScenarioDeployment{};
     checked_.reset();
     if (deployed) {
@@ -57,7 +55,7 @@ const Deployment* Workbench::deployment(const Scenario& world) {
 }
 
 const CheckReport& Workbench::check_report() {
-  if (!checked_) checked_ = judge_deployment(*deployed_.deployment);
+  if (!checked_) checked_ = product_.check(*deployed_.deployment);
   return *checked_;
 }
 
@@ -77,7 +75,7 @@ Cluster* Workbench::cluster(const Scenario& world, Fidelity fidelity) {
   options.layers = world.model.layers;
   options.routing = world.routing;
   options.experts = world.experts;
-  Result<std::unique_ptr<Cluster>> made = Cluster::create(*own, options);
+  Result<std::unique_ptr<Cluster>> made = product_.cluster(*own, options);
   kept = {std::move(key), made ? std::move(*made) : nullptr};
   return kept.cluster.get();
 }

@@ -8,11 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "model/check/check.h"
 #include "model/engines/sglang/deployment.h"
-#include "sim/cluster/cluster.h"
-#include "sim/cluster/replay_setup.h"
-#include "sim/scenario/scenario.h"
+#include "property_tests/product.h"
 
 namespace a2asim::props {
 
@@ -29,7 +26,9 @@ bool cannot_replay(GraphChoice graph, std::span<const RankDecision> decisions);
 class Workbench {
  public:
   // rule: in place of the version's own; empty: that one.
-  explicit Workbench(SizingRule rule = {}) : rule_(std::move(rule)) {}
+  explicit Workbench(SizingRule rule = {}, Product product = {})
+      : rule_(std::move(rule)), product_(std::move(product)) {}
+  const Product& product() const { return product_; }
   // nullptr: the engine does not start; why() says it.
   const Deployment* deployment(const Scenario& world);
   // As after create(); nullptr where it cannot be had. Valid until the next call that needs another one of this
@@ -41,6 +40,7 @@ class Workbench {
 
  private:
   SizingRule rule_;
+  Product product_;
   std::string key_;
   ScenarioDeployment deployed_;
   std::optional<CheckReport> checked_;

@@ -263,7 +263,7 @@ Space random_space() {
 
 Space random_space_with_faults() {
   Space space = random_space();
-  space.faults = true;
+  space.faults = 3;
   return space;
 }
 
@@ -297,6 +297,7 @@ Space small_deployments() {
   Space space = small_space();
   space.max_experts = 0;
   space.top_k = {1};
+  space.caps = {2, 3};  // below a chunk; above one, and below the drafts of a bucket
   return space;
 }
 
@@ -310,7 +311,7 @@ Space small_pairs() {
 Space small_faults() {
   Space space = small_pairs();
   space.max_steps = 1;
-  space.faults = true;
+  space.faults = 1;
   return space;
 }
 
@@ -319,6 +320,13 @@ Space small_wide_faults() {
   space.ranks = {4};
   space.max_experts = 4;
   space.layouts = Space::Layouts::wide;
+  return space;
+}
+
+Space small_fault_pairs() {
+  Space space = small_faults();
+  space.layouts = Space::Layouts::plain;
+  space.faults = 2;
   return space;
 }
 
@@ -396,9 +404,11 @@ Scenario draw_world(ChoiceSource& choose, const Space& space, std::string_view g
   }
   const auto is_mixed = [](const Step& step) { return std::ranges::count(step.mode, ForwardMode::mixed) > 0; };
   if (std::ranges::any_of(world.steps, is_mixed)) world.parallel->enable_mixed_chunk = true;
-  if (space.faults && !space.patterns) world.faults.push_back(draw_small_fault(choose, world));
-  for (std::int64_t left = space.faults && space.patterns ? choose.between(1, 3) : 0; left > 0; --left)
-    world.faults.push_back(draw_fault(choose, world));
+  const std::int64_t faults = space.patterns && space.faults > 0 ? choose.between(1, space.faults) : space.faults;
+  for (std::int64_t i = 0; i < faults; ++i) {
+    world.faults.push_back(space.patterns ? draw_fault(choose, world) : draw_small_fault(choose, world));
+    if (!broken_invariant(world).empty()) world.faults.pop_back();  // it contradicts one that is there
+  }
   return world;
 }
 

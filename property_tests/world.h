@@ -25,7 +25,7 @@ struct Space {
   bool patterns = false;           // counts at edges, skewed, idle; else each of 0..max_tokens
   std::vector<std::int64_t> caps;  // max_num_tokens
   std::int64_t max_steps = 1;
-  bool faults = false;
+  int faults = 0;  // the most of a world
   std::vector<std::string_view> backends = {"flashinfer"};
   std::vector<Routing::Kind> routings = {Routing::Kind::uniform};
   // plain: DP attention with a rank a replica, eager decode, for laws that look at rows alone. wide: replicas of two
@@ -44,6 +44,7 @@ Space small_deployments();  // as many experts as ranks, top_k 1
 Space small_pairs();        // two ranks, two steps, at most one token
 Space small_faults();       // two ranks, one step, at most one token, one fault
 Space small_wide_faults();  // the same of four ranks in two replicas
+Space small_fault_pairs();  // two faults in one decode step of two ranks
 Space small_texts();        // at most two ranks, one step, at most one token
 Space small_backends();     // two ranks, every fixed-capacity backend
 Space small_rounds();       // ranks <= 4, experts <= 6, tokens <= 3, top_k <= 2 of one layout
