@@ -97,10 +97,7 @@ bool FaultPlan::add(const Fault& fault, StepInput& input) {
         if (!faults_[other].replay || other == at) faults_[other].replay = other == at;
       return true;
     case FaultKind::corrupt_count:
-      for_ranks(fault, [&](RankFault& own) {
-        own.corrupt_source = fault.source;
-        own.corrupt_value = fault.value;
-      });
+      for_ranks(fault, [&](RankFault& own) { own.corrupt_counts.push_back({fault.source, fault.value}); });
       return true;
     case FaultKind::max_num_tokens:
     case FaultKind::payload_bytes:

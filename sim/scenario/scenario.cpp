@@ -141,6 +141,26 @@ Result<void> check_fault(const Fault& fault, std::string_view file, std::int64_t
   return {};
 }
 
+// Both change the same thing of a rank, each to something else: one would hide the other. Kinds without a mode and a
+// value say the same twice.
+bool contradict(const Fault& a, const Fault& b) {
+  const bool same_rank = !a.rank || !b.rank || a.rank == b.rank;
+  return a.kind == b.kind && a.step == b.step && same_rank && a.source == b.source && a.payload == b.payload &&
+         (a.mode != b.mode || a.value != b.value);
+}
+
+Result<void> check_contradictions(const Scenario& scenario, std::string_view file) {
+  for (auto one = scenario.faults.begin(); one != scenario.faults.end(); ++one) {
+    const auto contradicts = [&](const Fault& other) { return contradict(*one, other); };
+    if (std::none_of(scenario.faults.begin(), one, contradicts)) continue;
+    return scenario_error(file, one->at,
+                          fmt::format("a second {} for the same rank{}, with another value: leave one out",
+                                      name_in(fault_kinds(), one->kind),
+                                      is_construction_fault(one->kind) ? "" : fmt::format(" in step {}", one->step)));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::int64_t num_steps(const Scenario& scenario) {
@@ -196,6 +216,7 @@ Result<void> check_ranks(const Scenario& scenario, std::string_view file, std::i
   for (const Fault& fault : scenario.faults) {
     if (auto checked = check_fault(fault, file, attn_dp_size, world_size); !checked) return checked;
   }
+  if (auto checked = check_contradictions(scenario, file); !checked) return checked;
   if (scenario.routing.rank >= world_size) {
     return scenario_error(file, scenario.routing.at,
                           fmt::format("routing: there is no rank {}; the deployment has {} ranks, name one of 0..{}",

@@ -102,6 +102,47 @@ TEST_CASE("a fault changes its own rank and not the others of the attention repl
   }
 }
 
+TEST_CASE("two faults in one step: each does what it would do alone, in either order") {
+  const auto both = [](const std::string& one, const std::string& other) {
+    const auto straight = run(replicas("  - {step: 1, " + one + "}\n  - {step: 1, " + other + "}\n"));
+    const auto turned = run(replicas("  - {step: 1, " + other + "}\n  - {step: 1, " + one + "}\n"));
+    CHECK(straight.digest == turned.digest);
+    return straight;
+  };
+  SUBCASE("two counts of one rank are corrupted: the larger one counts") {
+    const ReplayReport report =
+        both("corrupt_count: {rank: 2, source: 0, value: 40}", "corrupt_count: {rank: 2, source: 1, value: 24}");
+    CHECK(report.steps[1].lists[2] == Sizes{40, 40});
+    CHECK(sizes(report, 1) == Sizes{12, 12, 40, 12, 12, 12, 12, 12});
+    CHECK(both("corrupt_count: {rank: 2, source: 0, value: 4}", "corrupt_count: {rank: 2, source: 1, value: 24}")
+              .steps[1]
+              .lists[2] == Sizes{24, 24});
+  }
+  SUBCASE("a count that all see, and one that a rank sees") {
+    const ReplayReport report =
+        both("corrupt_count: {source: 1, value: 16}", "corrupt_count: {rank: 5, source: 0, value: 28}");
+    CHECK(sizes(report, 1) == Sizes{16, 16, 16, 16, 16, 28, 16, 16});
+  }
+  SUBCASE("of two ranks") {
+    const ReplayReport report = both("stale_counts: 5", "corrupt_count: {rank: 2, source: 0, value: 40}");
+    CHECK(sizes(report, 1) == Sizes{12, 12, 40, 12, 12, 20, 12, 12});
+  }
+  SUBCASE("of one rank: the corrupted count stands in the old list") {
+    const ReplayReport report = both("stale_counts: 5", "corrupt_count: {rank: 5, source: 1, value: 24}");
+    CHECK(report.steps[1].lists[5] == Sizes{24, 24});
+  }
+  SUBCASE("one rank is away, another skips the exchange") {
+    const ReplayReport report = both("skip_rank: 0", "skip_all_gather: 3");
+    CHECK(report.steps[1].outcome.refused == RankMask(0b1000));
+    CHECK_FALSE(report.steps[1].outcome.taking_part.contains(0));
+    CHECK(report.counts[static_cast<std::size_t>(FindingKind::missing_rank)] > 0);
+  }
+  SUBCASE("two ranks are away") {
+    const ReplayReport report = both("skip_rank: 0", "skip_rank: 6");
+    CHECK(report.steps[1].outcome.taking_part == RankMask(0b10111110));
+  }
+}
+
 TEST_CASE("a masked dead rank empties its replica's batch only where its row is the one that is read") {
   const auto real_rows = [](const ReplayReport& report) {
     std::int64_t sum = 0;

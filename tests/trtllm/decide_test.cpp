@@ -128,8 +128,7 @@ TEST_CASE("trtllm: faults of one rank's list make its size differ") {
   const auto deployment = deploy(four("newest", "cuda_graph_config: null"));
   const auto decider = deployment->make_decider();
   std::vector<RankFault> faults(4);
-  faults[1].corrupt_source = 0;
-  faults[1].corrupt_value = 50;
+  faults[1].corrupt_counts = {{0, 50}};
   CHECK(judged(*decider, *deployment, decode({5, 1, 1, 1}), faults).verdict == Verdict::disagrees);
   faults[1] = RankFault{};
   faults[1].skip_all_gather = true;

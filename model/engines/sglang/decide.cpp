@@ -131,10 +131,12 @@ void SglangDecider::make_list(const Part& part) {
     std::copy(carried.begin(), carried.end(), storage.begin());
     size = carried.size();
   }
-  if (part.fault != nullptr && part.fault->corrupt_source >= 0) {
-    const auto source = static_cast<std::size_t>(part.fault->corrupt_source);
-    if (size == dp_ranks_ && source < size) storage[source] = part.fault->corrupt_value;
-    if (size == 1 && source == part.dp_rank) storage[0] = part.fault->corrupt_value;
+  if (part.fault != nullptr) {
+    for (const CorruptCount& count : part.fault->corrupt_counts) {
+      const auto source = static_cast<std::size_t>(count.source);
+      if (size == dp_ranks_ && source < size) storage[source] = count.value;
+      if (size == 1 && source == part.dp_rank) storage[0] = count.value;
+    }
   }
   share_list(part, part.begin, size);
 }

@@ -45,8 +45,9 @@ void TrtllmDecider::list_of_rank(std::size_t rank, std::span<const RankFault> fa
   Counts& list = lists_[rank];
   if (fault->stale_counts && !before.empty()) list.assign(before.begin(), before.end());
   if (fault->skip_all_gather) list = {counts_[rank]};
-  if (fault->corrupt_source >= 0 && fault->corrupt_source < std::ssize(list))
-    list[static_cast<std::size_t>(fault->corrupt_source)] = std::max<std::int64_t>(fault->corrupt_value, 0);
+  for (const CorruptCount& count : fault->corrupt_counts)
+    if (count.source < std::ssize(list))
+      list[static_cast<std::size_t>(count.source)] = std::max<std::int64_t>(count.value, 0);
 }
 
 std::vector<GraphChoiceOfRank> TrtllmDecider::graphs(std::span<const RankBatch> batches, GraphChoice graph) const {

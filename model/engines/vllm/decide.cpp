@@ -87,9 +87,10 @@ std::span<std::int64_t> VllmDecider::list_of(std::size_t ep_rank, const RankFaul
   const bool stale = fault != nullptr && fault->stale_counts;
   std::ranges::copy(stale ? previous_list_ : list_, list.begin());
   const std::size_t own = ep_rank / ranks_per_replica_;
-  if (fault != nullptr && fault->skip_all_gather) std::ranges::fill(list, scheduled_[own].num_tokens);
-  if (fault != nullptr && fault->corrupt_source >= 0 && static_cast<std::size_t>(fault->corrupt_source) < dp_ranks_)
-    list[static_cast<std::size_t>(fault->corrupt_source)] = fault->corrupt_value;
+  if (fault == nullptr) return list;
+  if (fault->skip_all_gather) std::ranges::fill(list, scheduled_[own].num_tokens);
+  for (const CorruptCount& count : fault->corrupt_counts)
+    if (static_cast<std::size_t>(count.source) < dp_ranks_) list[static_cast<std::size_t>(count.source)] = count.value;
   return list;
 }
 
