@@ -103,6 +103,21 @@ TEST_CASE("with the cap baked a captured bucket has more rows than R") {
   CHECK(find(report, "over_capacity", "rows, above R = 16") != nullptr);
 }
 
+TEST_CASE("with the cap baked the drafts of a captured bucket have more rows than R") {
+  const std::string flags =
+      std::string(test::kCollapsed) + "--chunked-prefill-size 64 --speculative-num-steps 3 --speculative-eagle-topk 1 ";
+  const std::string eagle = "--speculative-algorithm EAGLE ";
+  const auto baked = [&](const std::string& options) {
+    return check({.generation = "pr27945", .cap = 16}, flags + options);
+  };
+  // 8 requests are 32 rows; 4 are 16.
+  const CheckReport over = baked(eagle + "--max-running-requests 32 --cuda-graph-bs 8");
+  CHECK(over.verdict == Verdict::over_capacity);
+  CHECK(find(over, "over_capacity", "32 rows, above R = 16") != nullptr);
+  CHECK(baked(eagle + "--max-running-requests 16 --cuda-graph-bs 4").verdict == Verdict::agrees);
+  CHECK(baked("--max-running-requests 32 --cuda-graph-bs 8").verdict == Verdict::agrees);  // nobody drafts
+}
+
 TEST_CASE("waterfill makes every backend deepep") {
   const std::string flags = "--deepep-mode low_latency --chunked-prefill-size 8192 ";
   const CheckReport report = check({.generation = "pr35758"}, dp8(flags + "--enable-waterfill"));

@@ -16,6 +16,7 @@ FILES = " ".join(f"{source}/sim/scenarios/{name}.yaml" for name in (
 CALLS = {
     "check": [f"check --sglang pr29461 --file {source}/tools/examples/collapse.sh",
               f"check {SHAPE} --file {source}/tools/examples/graph_buckets.sh",
+              f"check --sglang pr14668 {SHAPE} --file {source}/tools/examples/collapse.sh",
               f"check --vllm v0.20.1 --together {source}/tools/examples/nodes/node0.sh {source}/tools/examples/nodes/node1.sh"],
     "check --sglang all": [f"check --sglang v0.5.13..v0.5.16 {SHAPE} {source}/tools/examples/collapse.sh"],
     "upgrade": [f"upgrade --from v0.5.13 --to v0.5.16 {SHAPE} {source}/tools/examples/collapse.sh"],

@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <map>
 
 #include "model/engines/sglang/generation.h"
+#include "tests/launch.h"
 
 namespace a2asim {
 namespace {
@@ -48,6 +50,50 @@ TEST_CASE("up to pr26643 the bucket is looked up by a fraction") {
   in.divides_by_width = true;
   for (const char* name : {"pr24850", "pr25907", "pr26643"}) CHECK(version(name).graphs.replay_bucket(in).bs == 3);
   CHECK(version("pr27945").graphs.replay_bucket(in).bs == 2);
+}
+
+// resolve_max_num_reqs: from #24850 to #26643 an explicit --max-running-requests // dp is clamped to what the tokens
+// hold, at most 4096; January's request pool, which cuts the capture sizes, is not divided by dp.
+TEST_CASE("the request bound of every version") {
+  const std::map<std::string_view, RequestBoundRules> bounds = {
+      {"pr14668", {.clamps_explicit_limit = false, .pool_is_not_divided = true}},
+      {"pr24850", {.clamps_explicit_limit = true, .pool_is_not_divided = false}},
+      {"pr25685", {.clamps_explicit_limit = true, .pool_is_not_divided = false}},
+      {"pr25907", {.clamps_explicit_limit = true, .pool_is_not_divided = false}},
+      {"pr26643", {.clamps_explicit_limit = true, .pool_is_not_divided = false}},
+      {"pr27945", {}},
+      {"pr29461", {}},
+      {"pr22394", {}},
+      {"pr30450", {}},
+      {"main20260823", {}},
+      {"pr35758", {}},
+      {"v0.5.20", {}}};
+  CHECK(bounds.size() == generations().size());
+  for (const Generation& own : generations()) {
+    CAPTURE(own.name);
+    REQUIRE(bounds.contains(own.name));
+    const RequestBoundRules& wanted = bounds.at(own.name);
+    CHECK(own.requests.clamps_explicit_limit == wanted.clamps_explicit_limit);
+    CHECK(own.requests.pool_is_not_divided == wanted.pool_is_not_divided);
+    const auto bound = [&](const std::string& flags) {
+      return test::deploy(own.name, std::string(test::kGathered) + "--disable-cuda-graph " + flags)
+          ->requests_per_dp_rank;
+    };
+    CHECK(bound("--max-running-requests 16384").value == 4096);
+    CHECK(bound("--max-running-requests 16388").value == (wanted.clamps_explicit_limit ? 4096 : 4097));
+    CHECK(bound("--max-running-requests 8003").value == 2000);
+    CHECK(bound("--max-running-requests 8003").is_explicit);
+    CHECK(bound("").value == 2048);
+    CHECK_FALSE(bound("").is_explicit);
+    CHECK(bound("--max-total-tokens 1001").value == 500);
+    CHECK(bound("--max-total-tokens 1001 --max-running-requests 2004").value == 500);
+    CHECK(bound("--max-total-tokens 1001 --max-running-requests 1996").value == 499);
+    const auto captured =
+        test::deploy(own.name, std::string(test::kGathered) + "--max-running-requests 64 --cuda-graph-max-bs 64")
+            ->capture_bs;
+    REQUIRE_FALSE(captured.empty());
+    CHECK(captured.back() == (wanted.pool_is_not_divided ? 64 : 16));
+  }
 }
 
 TEST_CASE("ep_size is written before the flashinfer backend is checked from pr30450 on") {

@@ -69,6 +69,25 @@ TEST_CASE("shadow: the kinds of one dispatch are told apart, and name who wrote 
   CHECK(result.token == 21);
 }
 
+TEST_CASE("shadow: a read across two rows of one run is torn, and one of both is no row") {
+  TwoSlices world;
+  const Shadow::RecordId record = world.sent(0, 1);
+  world.write(0, 100, 3, record);
+  using State = Shadow::Content::State;
+  for (const auto& [begin, end] :
+       {std::pair{102, 106}, std::pair{100, 108}, std::pair{104, 106}, std::pair{101, 104}}) {
+    CAPTURE(begin);
+    CHECK(world.slices[0].read(begin, end).state == State::torn);
+  }
+  const Shadow::Content across = world.slices[0].read(102, 106);
+  CHECK(across.tag.slot == 0);  // of its first bytes
+  CHECK(across.tag.token == 10);
+  CHECK_FALSE(across.race);
+  for (const std::int64_t begin : {100, 104, 108}) CHECK(world.slices[0].read(begin, begin + 4).state == State::whole);
+  CHECK(world.slices[0].read(110, 114).state == State::torn);  // the end of the last one, and nothing
+  CHECK(world.slices[0].read(98, 102).state == State::torn);
+}
+
 TEST_CASE("shadow: tokens live as long as a byte of theirs, in each slice by itself") {
   TwoSlices world;
   const Shadow::RecordId old = world.sent(0, 1);

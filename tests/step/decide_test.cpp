@@ -110,6 +110,27 @@ TEST_CASE("speculative verify multiplies by the draft tokens, in the graph and b
   CHECK(sizes(decisions) == Sizes(4, 20));
 }
 
+TEST_CASE("collapsed replay of drafts in pr27945: R is the cap that capture baked, whatever rows the bucket has") {
+  const auto deployment =
+      deploy("pr27945", "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=16 " + std::string(test::kCollapsed) +
+                            "--cuda-graph-bs 2 8 --speculative-algorithm EAGLE --speculative-num-steps 3 "
+                            "--speculative-eagle-topk 1");
+  const auto decider = deployment->make_decider();
+  const std::vector<RankBatch> batches = {{ForwardMode::target_verify, 7},
+                                          {ForwardMode::target_verify, 2},
+                                          {ForwardMode::target_verify, 1},
+                                          {ForwardMode::idle, 0}};
+  const auto decisions = decider->decide(batches);
+  CHECK(sizes(decisions) == Sizes(4, 16));
+  for (const RankDecision& decision : decisions) CHECK(decision.replay);
+  CHECK(decisions[0].bucket == 8);
+  CHECK(decisions[0].rows == 32);
+  CHECK(decisions[0].real_rows == 28);
+  CHECK(decisions[1].rows == 8);
+  CHECK_FALSE(decisions[0].exceeds_cap);
+  CHECK_FALSE(decisions[0].raised.has_value());
+}
+
 TEST_CASE("an idle rank replays no graph beside peers that draft, since nobody does") {
   const auto deployment =
       deploy("pr30450", std::string(test::kGathered) +
@@ -152,8 +173,7 @@ TEST_CASE("faults change what one rank knows, and nothing else") {
   }
   SUBCASE("a corrupted count") {
     const auto decider = deployment->make_decider();
-    faults[1].corrupt_source = 3;
-    faults[1].corrupt_value = 50;
+    faults[1].corrupt_counts = {{3, 50}};
     CHECK(sizes(decider->decide(decode({3, 3, 3, 3}), GraphChoice::engine, faults)) == Sizes{3, 50, 3, 3});
   }
   SUBCASE("an absent rank takes no part") {
@@ -178,4 +198,55 @@ TEST_CASE("the same step twice gives the same decisions") {
   const auto decider = deployment->make_decider();
   const Sizes first = sizes(decider->decide(decode({9, 200, 0, 33})));
   CHECK(sizes(decider->decide(decode({9, 200, 0, 33}))) == first);
+}
+
+// tp 8: two replicas of two context ranks times two attention ranks. #24850 aligns counts to the context ranks, #26643
+// to two chunks of each, #27945 and later to two with the zigzag split and to one otherwise; a prefill is scattered over
+// both kinds of ranks, a decode over attention ranks.
+TEST_CASE("context parallelism: counts are aligned to it, and only a prefill is scattered over it") {
+  struct Seen {
+    Sizes rows, sizes, real;
+    bool operator==(const Seen&) const = default;
+  };
+  const auto at = [](std::string_view generation, ForwardMode mode, const std::string& flags = "") {
+    const auto deployment = deploy(generation,
+                                   "python3 -m sglang.launch_server --model-path M --tp 8 --dp 2 --ep-size 8 "
+                                   "--enable-dp-attention --attn-cp-size 2 --moe-a2a-backend flashinfer "
+                                   "--moe-runner-backend flashinfer_cutlass --disable-cuda-graph " +
+                                       flags);
+    CHECK(deployment->topology.attn_cp_size == 2);
+    CHECK(deployment->topology.attn_tp_size == 2);
+    const auto decider = deployment->make_decider();
+    Seen seen;
+    for (const RankDecision& decision : decider->decide(std::vector<RankBatch>{{mode, 9}, {mode, 3}})) {
+      seen.rows.push_back(decision.rows);
+      seen.sizes.push_back(decision.raised ? -1 : decision.sizing.runtime_max_tokens_per_rank);
+      seen.real.push_back(decision.real_rows);
+    }
+    return seen;
+  };
+  // 9 and 3 become 10 and 4, or 12 and 4.
+  const Seen decode_by_2{Sizes(8, 5), Sizes(8, 10), {5, 4, 0, 0, 3, 0, 0, 0}};
+  const Seen decode_by_4{Sizes(8, 6), Sizes(8, 12), {6, 3, 0, 0, 3, 0, 0, 0}};
+  const Seen prefill_by_2{{3, 3, 3, 3, 1, 1, 1, 1}, Sizes(8, 10), {3, 3, 3, 0, 1, 1, 1, 0}};
+  const Seen prefill_by_4{prefill_by_2.rows, Sizes(8, 12), prefill_by_2.real};
+  for (const char* generation : {"pr24850", "pr25685", "pr25907"}) {
+    CAPTURE(generation);
+    CHECK(at(generation, ForwardMode::decode) == decode_by_2);
+    CHECK(at(generation, ForwardMode::extend) == prefill_by_2);
+  }
+  for (const char* generation : {"pr26643", "pr27945", "pr29461", "pr22394", "pr30450", "main20260823"}) {
+    CAPTURE(generation);
+    CHECK(at(generation, ForwardMode::decode) == decode_by_4);
+    CHECK(at(generation, ForwardMode::extend) == prefill_by_4);
+  }
+  for (const char* generation : {"pr27945", "pr29461", "pr22394", "pr30450", "main20260823"}) {
+    CAPTURE(generation);
+    CHECK(at(generation, ForwardMode::decode, "--cp-strategy interleave") == decode_by_2);
+    CHECK(at(generation, ForwardMode::extend, "--cp-strategy interleave") == prefill_by_2);
+  }
+  // #35758 divides the list by the attention ranks, and its all-gatherv counts no context ranks: it raises.
+  const Seen divided{decode_by_4.rows, Sizes(8, 6), decode_by_4.real};
+  CHECK(at("pr35758", ForwardMode::decode) == divided);
+  CHECK(at("pr35758", ForwardMode::extend).sizes == Sizes(8, -1));
 }

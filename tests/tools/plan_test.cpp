@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <set>
 
 #include "model/alltoall/routing.h"
@@ -123,6 +124,52 @@ TEST_CASE("plan: the worst case sends to as many other ranks as top_k allows, an
   CHECK(narrow.expected.dispatch.sent_remote_bytes < narrow.worst.dispatch.sent_remote_bytes);
   CHECK(wide.expected.dispatch.sent_remote_bytes ==
         doctest::Approx(static_cast<double>(100 * row) * wide.expected_copies * 31 / 32));
+}
+
+// By every choice of experts, rank by rank: what the busiest rank sends to others, receives of others, keeps.
+TEST_CASE("plan: traffic of uneven experts, counted rank by rank") {
+  for (const auto& [num_experts, top_k, ep_size] :
+       {std::array{7, 2, 3}, std::array{5, 3, 4}, std::array{6, 1, 4}, std::array{9, 4, 2}, std::array{8, 2, 4}}) {
+    CAPTURE(num_experts);
+    PlanInputs inputs = inputs_of(ep_size, 16, "main20260823");
+    inputs.model = {num_experts, top_k, 64};
+    const PlanPoint point = point_of(inputs);
+    const auto ranks = static_cast<std::size_t>(ep_size);
+    std::vector<double> arrive(ranks, 0);  // how likely a token goes to this rank
+    double choices = 0;
+    std::size_t most = 0;  // ranks of one token, but for a sender that it spares
+    for (unsigned chosen = 0; chosen < 1U << num_experts; ++chosen) {
+      if (std::popcount(chosen) != top_k) continue;
+      ++choices;
+      std::set<std::size_t> to;
+      for (int expert = 0; expert < num_experts; ++expert)
+        if ((chosen >> expert & 1U) != 0)
+          to.insert(static_cast<std::size_t>(target_rank(expert, num_experts, ep_size)));
+      for (const std::size_t rank : to) ++arrive[rank];
+      most = std::max(most, std::min(to.size(), ranks - 1));
+    }
+    double sent = 0, received = 0, local = 0;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      double to_others = 0;
+      for (std::size_t other = 0; other < ranks; ++other) to_others += other == rank ? 0 : 16 * arrive[other] / choices;
+      sent = std::max(sent, to_others);
+      received = std::max(received, static_cast<double>(16 * (ep_size - 1)) * arrive[rank] / choices);
+      local = std::max(local, 16 * arrive[rank] / choices);
+    }
+    const auto is = [](std::int64_t bytes, double rows, double row_bytes) {
+      CHECK(std::abs(static_cast<double>(bytes) - rows * row_bytes) < 1);
+    };
+    const double row = 2 * 64 + 8 * top_k, result = 2 * 64;
+    is(point.expected.dispatch.sent_remote_bytes, sent, row);
+    is(point.expected.dispatch.received_remote_bytes, received, row);
+    is(point.expected.dispatch.local_bytes, local, row);
+    is(point.expected.combine.sent_remote_bytes, received, result);
+    is(point.expected.combine.received_remote_bytes, sent, result);
+    is(point.expected.combine.local_bytes, local, result);
+    is(point.worst.dispatch.sent_remote_bytes, 16 * static_cast<double>(most), row);
+    is(point.worst.combine.received_remote_bytes, 16 * static_cast<double>(most), result);
+    is(point.worst.dispatch.received_remote_bytes, 16 * (ep_size - 1), row);
+  }
 }
 
 TEST_CASE("plan: the least time is the busier direction's bytes over the rate in bits") {
