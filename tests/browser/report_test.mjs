@@ -41,6 +41,7 @@ function page(name, ...args) {
 const problems = [];
 async function open(browser, file, context = {}) {
   const where = await browser.newContext(context);
+  where.setDefaultTimeout(200_000);  // a busy machine answers late
   const tab = await where.newPage();
   tab.on('console', message => { if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text()); });
   tab.on('pageerror', error => problems.push(error.message));

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/program/caller.h"
 #include "tools/program/program.h"
 
 namespace a2asim {
@@ -24,7 +25,9 @@ inline Outcome run(const std::vector<std::string>& args, const std::string& inpu
   std::ostringstream out;
   std::ostringstream err;
   Io io{in, out, err, in_is_terminal, false};
-  const int exit_code = run_program(args, io);
+  Caller patient;
+  patient.rule_patience = std::chrono::seconds(100);  // on a machine that is busy with other things, too
+  const int exit_code = run_program(args, io, patient);
   return {exit_code, out.str(), err.str()};
 }
 

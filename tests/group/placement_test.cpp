@@ -84,7 +84,7 @@ TEST_CASE("group: places and handles go round") {
     threads.emplace_back([&, rank] {
       const auto r = static_cast<std::size_t>(rank);
       const auto group =
-          ProcessGroup::join({rank, 3, rank, 3, "127.0.0.1", port, "test"}, std::chrono::milliseconds(10'000));
+          ProcessGroup::join({rank, 3, rank, 3, "127.0.0.1", port, "test"}, std::chrono::milliseconds(100'000));
       if (!group) return;
       const auto placed = exchange_places(own[r], group->get());
       if (!placed) return;

@@ -6,16 +6,16 @@ set(work ${CMAKE_CURRENT_BINARY_DIR}/package)
 function(package_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "COMMAND")
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)
+    set(arg_TIMEOUT 600)  # of a hang: a busy machine is slow
   endif()
   add_test(NAME "package: ${name}" COMMAND ${here}/skippable.sh ${arg_COMMAND})
   set_tests_properties("package: ${name}" PROPERTIES LABELS slow TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77)
 endfunction()
 
 package_test("installs" COMMAND ${CMAKE_COMMAND} -DBUILD_DIR=${PROJECT_BINARY_DIR} -DWORK_DIR=${work} -P ${here}/install.cmake)
-package_test("a consumer finds, builds and runs" TIMEOUT 300
+package_test("a consumer finds, builds and runs" TIMEOUT 600
   COMMAND ${CMAKE_COMMAND} -DWORK_DIR=${work} -DCXX=${CMAKE_CXX_COMPILER} -P ${here}/consume.cmake)
-package_test("pkg-config" TIMEOUT 300
+package_test("pkg-config" TIMEOUT 600
   COMMAND ${CMAKE_COMMAND} -DWORK_DIR=${work} -DCXX=${CMAKE_CXX_COMPILER} -DVERSION=${PROJECT_VERSION}
           -P ${here}/pkg_config.cmake)
 set_tests_properties("package: installs" PROPERTIES FIXTURES_SETUP installed)

@@ -1,6 +1,7 @@
 // What a program that embeds this one may hand in beside the arguments; the Python module does (tools/python).
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ struct Caller {
   // assertion_error is the rank's own refusal; every other error ends the run.
   SizingRule rule;
   std::string rule_name;
+  std::chrono::milliseconds rule_patience = std::chrono::seconds(5);  // for one answer of --rule-cmd
   std::function<bool()> stopped;  // true: long work ends early, and its result is of no use
 };
 

@@ -383,7 +383,7 @@ Result<std::unique_ptr<EngineProcess>> start_engine(const EngineOptions& options
   if (given.size() > 1)
     return fail(ErrorKind::bad_input, fmt::format("{}: give one of them", fmt::join(given, " and ")));
   if (options.source) return EngineProcess::start_source(*options.source);
-  if (options.rule_cmd) return EngineProcess::start_rule(*options.rule_cmd);
+  if (options.rule_cmd) return EngineProcess::start_rule(*options.rule_cmd, caller.rule_patience);
   if (caller.rule) return EngineProcess::of(caller.rule_name, caller.rule);
   return nullptr;
 }
