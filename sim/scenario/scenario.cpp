@@ -154,7 +154,7 @@ Result<void> check_contradictions(const Scenario& scenario, std::string_view fil
     const auto contradicts = [&](const Fault& other) { return contradict(*one, other); };
     if (std::none_of(scenario.faults.begin(), one, contradicts)) continue;
     return scenario_error(file, one->at,
-                          fmt::format("a second {} for the same rank{}, with another value: leave one out",
+                          fmt::format("a second {} for the same rank{}, with another value; leave one out",
                                       name_in(fault_kinds(), one->kind),
                                       is_construction_fault(one->kind) ? "" : fmt::format(" in step {}", one->step)));
   }

@@ -113,7 +113,7 @@ TEST_CASE("with the cap baked the drafts of a captured bucket have more rows tha
   // 8 requests are 32 rows; 4 are 16.
   const CheckReport over = baked(eagle + "--max-running-requests 32 --cuda-graph-bs 8");
   CHECK(over.verdict == Verdict::over_capacity);
-  CHECK(find(over, "over_capacity", "32 rows, above R = 16") != nullptr);
+  CHECK(find(over, "over_capacity", "32 rows on a rank exceed R = 16") != nullptr);
   CHECK(baked(eagle + "--max-running-requests 16 --cuda-graph-bs 4").verdict == Verdict::agrees);
   CHECK(baked("--max-running-requests 32 --cuda-graph-bs 8").verdict == Verdict::agrees);  // nobody drafts
 }

@@ -308,7 +308,7 @@ TEST_CASE("sim: what rows hold, against an oracle of every byte") {
   }
   for (const FindingKind kind : {FindingKind::misplaced, FindingKind::stale, FindingKind::unwritten, FindingKind::torn})
     CHECK_MESSAGE(reached[kind] > 50, name(kind), " ", reached[kind]);
-  CHECK(across > 50);
+  CHECK(across > 20);
 }
 
 }  // namespace a2asim

@@ -109,9 +109,9 @@ TEST_CASE("contents: rounds send other windows, and the same round the same, wha
   CHECK(floats_of(contents.of(0, 20, 7).payloads[0]) == before);
   CHECK(floats_of(contents.of(0, 20, 7).payloads[2]) == weights);
   CHECK(ids_of(contents.of(0, 20, 7)) == ids);
-  // The pool is a ring of tokens: 97 further in each round, so that round 8 begins where round 7's 98th token is.
-  const auto longer = floats_of(contents.of(0, 98, 7).payloads[0]);
-  CHECK(floats_of(contents.of(0, 1, 8).payloads[0]) == std::vector<float>(longer.end() - 2, longer.end()));
+  // 97 tokens further in each round: round 1 begins where round 0's 98th token is.
+  const auto longer = floats_of(contents.of(0, 98, 0).payloads[0]);
+  CHECK(floats_of(contents.of(0, 1, 1).payloads[0]) == std::vector<float>(longer.end() - 2, longer.end()));
 }
 
 TEST_CASE("contents: values are small whole numbers, weights 1, 1/2 and 1/4, ids travel with them") {

@@ -201,8 +201,8 @@ TEST_CASE("the same step twice gives the same decisions") {
 }
 
 // tp 8: two replicas of two context ranks times two attention ranks. #24850 aligns counts to the context ranks, #26643
-// to two chunks of each, #27945 and later to two with the zigzag split and to one otherwise; a prefill is scattered over
-// both kinds of ranks, a decode over attention ranks.
+// to two chunks of each, #27945 and later to two with the zigzag split and to one otherwise; a prefill is scattered
+// over both kinds of ranks, a decode over attention ranks.
 TEST_CASE("context parallelism: counts are aligned to it, and only a prefill is scattered over it") {
   struct Seen {
     Sizes rows, sizes, real;
