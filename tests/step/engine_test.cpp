@@ -35,6 +35,9 @@ TEST_CASE("an engine is found by its name, and its versions know it") {
     CHECK(std::ranges::is_sorted(versions, {}, &Version::date));
     for (const Version* version : versions) {
       CHECK(&engine_of(*version) == engine);
+      CHECK_FALSE(version->name.empty());
+      CHECK_FALSE(version->changed.empty());
+      CHECK(version->date.size() == std::string_view("2026-01-31").size());
       const auto match = engine->find_version(version->name);
       REQUIRE(match.has_value());
       CHECK(match->version == version);

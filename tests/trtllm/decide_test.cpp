@@ -55,6 +55,30 @@ TEST_CASE("trtllm: R is the largest count, and a rank without work brings one to
   CHECK(deployment->backend == "NVLinkOneSided");
 }
 
+// CudaGraphConfig: 1 to 32, 64 and 128 requests, or 1, 2, 4 and every 8th with padding; then on to max_batch_size.
+TEST_CASE("trtllm: the sizes of graphs that no option names") {
+  const auto captured = [](const std::string& graphs, const std::string& version = "newest") {
+    TrtllmLaunch launch = four(version, "max_batch_size: 2048\ncuda_graph_config: {" + graphs + "}");
+    launch.command = "trtllm-serve M --tp_size 4 --ep_size 4 --max_num_tokens 8192 --config c.yml";
+    return deploy(launch)->capture_bs;
+  };
+  std::vector<std::int64_t> each, eighth = {1, 2, 4};
+  for (std::int64_t size = 1; size <= 32; ++size) each.push_back(size);
+  for (std::int64_t size = 8; size <= 128; size += 8) eighth.push_back(size);
+  CHECK(captured("enable_padding: true") == eighth);
+  eighth.push_back(129);
+  CHECK(captured("enable_padding: true, max_batch_size: 129") == eighth);
+  CHECK(captured("enable_padding: false, max_batch_size: 32") == each);
+  each.push_back(33);
+  CHECK(captured("enable_padding: false, max_batch_size: 33") == each);
+  each.back() = 64;
+  CHECK(captured("enable_padding: false, max_batch_size: 64") == each);
+  each.push_back(128);
+  CHECK(captured("enable_padding: false") == each);
+  CHECK(captured("enable_padding: false, max_batch_size: 128") == each);
+  CHECK(captured("enable_padding: false, max_batch_size: 3") == std::vector<std::int64_t>{1, 2, 3});
+}
+
 TEST_CASE("trtllm: all ranks replay the same graph, or none does") {
   const auto padded = deploy(four("newest", "cuda_graph_config: {batch_sizes: [1, 4, 8], enable_padding: true}"));
   const auto decider = padded->make_decider();
