@@ -67,7 +67,8 @@ TEST_CASE("containers: images, defaults of variables, extensions") {
         "5 one a:1|--tp|8\n8 two b:2|--tp|4\n");
 }
 
-TEST_CASE("containers: $(NAME) is filled from the container's variables, else from outside, else stays") {
+TEST_CASE(
+    "containers: a variable of a command is filled from the container's variables, else from outside, else stays") {
   const auto with = [](const std::string& value, const Environment& given = {}) {
     return described(
         "spec:\n  containers:\n  - env: [{name: A, value: '4'}, {name: B, value: 'x$(A)$(A)y'}]\n"
