@@ -267,6 +267,19 @@ const Flag* OptionSet::find(std::string_view string) const {
   return found == exact_.end() ? nullptr : found->second;
 }
 
+std::vector<std::string> OptionSet::abbreviations_of(const Flag& flag) const {
+  std::vector<std::string> out;
+  for (const Option& own : options_) {
+    if (own.flag != &flag || !own.string.starts_with("--")) continue;
+    for (std::size_t size = 3; size < own.string.size(); ++size) {
+      const std::string_view beginning = own.string.substr(0, size);
+      const auto begins_so = [&](const Option& other) { return other.string.starts_with(beginning); };
+      if (std::ranges::count_if(options_, begins_so) == 1) out.emplace_back(beginning);
+    }
+  }
+  return out;
+}
+
 tl::expected<ParsedNamespace, ArgparseProblem> parse_known_args(const OptionSet& options,
                                                                 std::span<const std::string> argv,
                                                                 RequiredCheck required, const Excuse& excuse) {

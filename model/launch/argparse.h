@@ -70,6 +70,8 @@ class OptionSet {
   std::span<const Flag* const> flags() const { return flags_; }
   std::span<const Option> options() const { return options_; }
   const Flag* find(std::string_view string) const;  // the exact name
+  // "--dp" of --dp-size: the beginnings of its names that argparse takes for it, because no other option begins so.
+  std::vector<std::string> abbreviations_of(const Flag& flag) const;
   // By dest: what a value is before the command line; no entry for argparse.SUPPRESS.
   const std::map<std::string_view, Value>& defaults() const { return defaults_; }
 

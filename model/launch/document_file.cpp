@@ -5,6 +5,7 @@
 #include "model/base/json_reader.h"
 #include "model/launch/file_kinds.h"
 #include "model/launch/front_end.h"
+#include "model/launch/launch_file.h"
 #include "model/launch/launch_text.h"
 #include "model/launch/shell_expand.h"
 #include "model/launch/shell_syntax.h"
@@ -202,6 +203,24 @@ void replace_by_servers(std::vector<LaunchPiece>& pieces) {
 }
 
 }  // namespace
+
+std::string indented_code(std::string_view text) {
+  std::string out;
+  bool may_begin = true;  // behind an empty line, or in a block
+  for (std::string_view line : lines_of(text)) {
+    const bool is_blank = trimmed(line).empty();
+    const bool is_indented = !is_blank && (line.starts_with("    ") || line.starts_with('\t'));
+    if (is_indented && may_begin) {
+      line = line.substr(line[0] == '\t' ? 1 : 4);
+      if (line.starts_with("$ ")) line.remove_prefix(2);
+      out += line;
+    } else {
+      may_begin = is_blank;
+    }
+    out += '\n';
+  }
+  return out;
+}
 
 std::optional<LaunchPieces> pieces_of_markdown(std::string_view text) {
   if (text.starts_with("#!")) return std::nullopt;

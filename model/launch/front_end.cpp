@@ -98,7 +98,8 @@ bool starts_nothing(std::span<const ShellValue> words) {
                                     "rg",   "ps",     "awk",   "sed",   "cat",     "tee",   "logger", "which", "type",
                                     "git",  "curl",   "wget",  "trap",  "alias",   "cd",    "ls",     "man",   "head",
                                     "tail", "cp",     "mv",    "rm",    "mkdir",   "touch", "chmod",  "jq",    "sleep",
-                                    "wait", "pip",    "pip3",  "apt",   "apt-get", "lsof",  "source", "."});
+                                    "wait", "pip",    "pip3",  "apt",   "apt-get", "lsof",  "source", ".",
+                                    "a2asim"});
 }
 
 std::optional<std::size_t> find_nested_text(std::span<const ShellValue> words) {

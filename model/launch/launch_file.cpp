@@ -45,6 +45,8 @@ bool starts_no_server(const Error& error) {
          error.message.ends_with("whose rules are not known here");
 }
 
+bool is_of_another_kind(const Error& error) { return error.message.starts_with("this is a scenario"); }
+
 Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given,
                                                          const ReadShellFile& read_file) {
   if (auto error = check_launch_text(text)) return tl::unexpected<Error>(std::move(*error));

@@ -38,6 +38,11 @@ Result<void> merge_config(LaunchCommand& command, const ConfigUse& use, const st
 
 // Of an error of find_servers and find_servers_in_file: the text was read, and holds no command that starts a server.
 bool starts_no_server(const Error& error);
+// The text is for another command: it is a scenario.
+bool is_of_another_kind(const Error& error);
+
+// Markdown without fences: its indented blocks at their lines, all other lines empty.
+std::string indented_code(std::string_view text);
 
 // The first of them; where there are several, a note says so.
 Result<LaunchCommand> parse_launch_text(const std::string& text);

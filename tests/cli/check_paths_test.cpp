@@ -127,6 +127,11 @@ TEST_CASE("check: the version, from the option, a comment, a2asim.toml, the imag
   for (const char* newest : {"main", "newest"})
     CHECK(version_of(kAgreeing, {"--sglang", newest}).substr(0, 4) == version_of(kAgreeing).substr(0, 4));
   CHECK(version_of(kAgreeing, {"--sglang", "v0.5.x"}) == version_of(kAgreeing, {"--sglang", "latest"}));
+  CHECK(version_of(kAgreeing, {"--sglang", "lmsysorg/sglang:v0.5.16-cu126"}) == "pr30450: --sglang");
+  std::vector<std::string> words = {"check", "--format", "json", "--", "docker", "run", "lmsysorg/sglang:v0.5.16"};
+  std::istringstream command(kAgreeing);
+  for (std::string word; command >> word;) words.push_back(word);
+  CHECK(json::parse(run(words).out)["servers"][0]["version_from"] == "image lmsysorg/sglang:v0.5.16");
   const TemporaryFile unknown("run.sh", "docker run lmsysorg/sglang:v9.9.9 " + kAgreeing);
   const Outcome refused = run({"check", unknown.path});
   CHECK(refused.exit_code == kUnusableInput);
@@ -239,6 +244,34 @@ TEST_CASE("check: --diff and --fix edit what stands once, in the form in which i
         "\"--moe-dense-tp-size\", \"1\"]\n");
 }
 
+TEST_CASE("check: --fix replaces an option that is written as an abbreviation of its name") {
+  const Folder folder;
+  std::string text = kAgreeing;
+  const std::size_t at = text.find("--dp ");
+  REQUIRE(at != std::string::npos);
+  const std::size_t end = text.find(' ', at + 5);
+  for (const char* half : {"--dp 4", "--dp=4", "--dp-s 4"}) {
+    const std::string path = folder.write("serve.sh", text.substr(0, at) + half + text.substr(end) + "\n");
+    CHECK(run({"check", "--sglang", "v0.5.13", path}).exit_code == kErrorFound);
+    const Outcome outcome = run({"check", "--sglang", "v0.5.13", "--fix", path});
+    CAPTURE(outcome.out);
+    CHECK(contains(outcome.err, "--fix wrote "));
+    CHECK(contains(folder.read("serve.sh"), std::string(half, std::string(half).size() - 1) + "8"));
+    CHECK(run({"check", "--sglang", "v0.5.13", path}).exit_code == kNothingWrong);
+  }
+}
+
+TEST_CASE("check: a folder may hold scenarios, and Markdown whose code is indented") {
+  const Folder folder;
+  folder.write("a.yaml", "version: pr30450\nlaunch: " + kAgreeing + "\nsteps:\n- tokens: [1]\n");
+  folder.write("guide.md", "# sglang\nIt's text.\n\n    $ a2asim check -- " + kCollapsing + "\n\nIt's run as\n\n    $ " +
+                               kAgreeing + "\n");
+  const json servers = servers_of({folder.path.string()});
+  REQUIRE(servers.size() == 1);
+  CHECK(servers[0]["line"] == 8);
+  CHECK(run({"check", (folder.path / "a.yaml").string()}).exit_code == kUnusableInput);
+}
+
 TEST_CASE("check: --fix leaves a file alone where other servers share the words") {
   const Folder folder;
   const std::string shared = "HEAD=\"--enable-dp-lm-head --moe-dense-tp-size 1\"\nif [ \"$ROLE\" = a ]; then\n" +
@@ -344,7 +377,9 @@ TEST_CASE("check: all releases side by side say which are safe") {
   const Outcome text = run({"check", "--sglang", "all", file.path});
   CHECK(text.exit_code == kErrorFound);
   CHECK(contains(text.out, "release"));
-  CHECK(contains(text.out, "Runs without an error: "));
+  CHECK(contains(text.out, "Runs without an error: v0.5.14, v0.5.16 to "));
+  CHECK(contains(text.out, "v0.5.12 to v0.5.13.post1 "));  // what main held between them hides no release
+  CHECK(contains(text.out, "pr29461 (main) "));
   const json rows = json::parse(
       run({"check", "--sglang", "v0.5.13..v0.5.16", "--format", "json", file.path}).out)["servers"][0]["by_release"];
   REQUIRE(rows.size() >= 2);

@@ -132,6 +132,14 @@ TEST_CASE("versions: of each engine") {
     CHECK(list.at("engine") == engine->name);
     CHECK(list.at("generations").size() == engine->versions().size());
     CHECK(contains(run({"versions", "--engine", std::string(engine->name)}).out, engine->versions().back()->name));
+    for (const json& row : list["generations"]) {  // as check says it of the same release
+      const std::string releases = row["releases"], pinned = row["flashinfer"];
+      const std::string release = releases.substr(0, releases.find(','));
+      if (release.empty()) continue;
+      const auto match = find_version(*engine, release);
+      REQUIRE(match);
+      CHECK(contains(pinned, std::string(engine->flashinfer(*match->version).tag)));
+    }
   }
   CHECK(run({"versions", "--engine", "nothing"}).exit_code == 2);
 }

@@ -295,6 +295,7 @@ Result<void> print_edits(const std::vector<LaunchText>& texts, const Run& run, b
     if (!run.options.fix) continue;
     if (text.source.kind != CommandSource::Kind::file) return unusable("--fix edits files: give a path, or use --diff");
     if (auto written = write_output("--fix", text.source.path, now.text); !written) return written;
+    io.err << fmt::format("a2asim check: --fix wrote {}; check it again\n", one_line(text.source.path));
   }
   return {};
 }

@@ -312,6 +312,7 @@ LineColumn line_column(std::string_view text, std::size_t byte) {
 
 std::string unified_diff(std::string_view path, std::string_view before, std::string_view after) {
   if (before == after) return "";
+  path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
   const auto split = [](std::string_view text) {
     std::vector<std::string_view> lines;
     while (!text.empty()) {

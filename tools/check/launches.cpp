@@ -7,6 +7,7 @@
 
 #include "model/base/one_line.h"
 #include "model/launch/launch_file.h"
+#include "model/launch/launch_text.h"
 #include "model/launch/shell_pattern.h"
 #include "model/step/engine.h"
 #include "tools/program/input.h"
@@ -72,6 +73,12 @@ bool names_an_engine(std::string_view text) {
                              [&](const Engine* engine) { return text.find(engine->name) != std::string_view::npos; });
 }
 
+bool is_markdown_without_fences(const LaunchText& text) {
+  const std::string& path = text.source.path;
+  return text.source.kind == CommandSource::Kind::file && (path.ends_with(".md") || path.ends_with(".markdown")) &&
+         text.text.find("```") == std::string::npos && text.text.find("~~~") == std::string::npos;
+}
+
 LaunchText read_text_of(CommandSource source, Result<std::string> text, const Environment& env) {
   LaunchText out{std::move(source), "", {}, std::nullopt};
   if (!text) {
@@ -92,7 +99,8 @@ LaunchText read_text_of(CommandSource source, Result<std::string> text, const En
     Result<std::string> beside = read_text_file((fs::path(out.source.path).parent_path() / path).string());
     return beside && beside->size() <= kMostBytes ? std::optional(std::move(*beside)) : std::nullopt;
   };
-  Result<std::vector<LaunchedServer>> servers = find_servers_in_file(out.text, env, read_beside);
+  Result<std::vector<LaunchedServer>> servers = find_servers_in_file(
+      is_markdown_without_fences(out) ? indented_code(out.text) : out.text, env, read_beside);
   if (servers)
     out.servers = std::move(*servers);
   else
@@ -109,10 +117,16 @@ LaunchText read_words(const std::vector<std::string>& words, const Environment& 
   LaunchText out;
   if (words.size() == 1) return read_text_of({}, words[0], env);
   Result<LaunchCommand> launch = parse_launch_words(words);
-  if (launch)
-    out.servers.push_back({std::move(*launch), 0, "", "", {}});
-  else
+  if (!launch) {
     out.error = launch.error();
+    return out;
+  }
+  out.servers.push_back({std::move(*launch), 0, "", "", {}});
+  std::string text;
+  for (const std::string& word : words) text += shell_quote(word) + ' ';
+  // `docker run IMAGE:TAG python3 ..` names a version here as it does in a file.
+  if (auto as_text = find_servers(text, env); as_text && as_text->size() == 1)
+    out.servers.front().images = std::move(as_text->front().images);
   return out;
 }
 
@@ -124,7 +138,8 @@ void add_files(const std::vector<std::string>& files, const LaunchPaths& what, s
     const auto excludes = [&](const std::string& pattern) { return matches_path(file, pattern); };
     if (std::ranges::any_of(what.excluded, excludes)) continue;
     LaunchText text = read_file(file, what.env);
-    const bool concerns_us = !text.error || (!starts_no_server(*text.error) && names_an_engine(text.text));
+    const bool concerns_us = !text.error || (!starts_no_server(*text.error) && !is_of_another_kind(*text.error) &&
+                                             names_an_engine(text.text));
     if (concerns_us) out.push_back(std::move(text));
   }
 }

@@ -135,14 +135,16 @@ std::string as_page(const std::vector<Table>& tables) {
 
 }  // namespace
 
+// Rules that no release has ended with are of the main branch; beside releases they need no name.
 std::string label(const ReleaseRow& row) {
-  const auto first = [](const Version& version) {
-    return std::string(version.releases.empty() ? version.name : version.releases.front().name);
-  };
-  const Version& last = *row.versions.back();
-  const std::string end(last.releases.empty() ? last.name : last.releases.back().name);
-  const std::string begin = first(*row.versions.front());
-  return begin == end ? begin : begin + " to " + end;
+  std::vector<std::string_view> releases;
+  for (const Version* version : row.versions)
+    for (const Release& release : version->releases) releases.push_back(release.name);
+  if (!releases.empty())
+    return fmt::format("{}{}{}", releases.front(), releases.size() > 1 ? " to " : "",
+                       releases.size() > 1 ? releases.back() : "");
+  const std::string_view first = row.versions.front()->name, last = row.versions.back()->name;
+  return fmt::format("{}{}{} (main)", first, first == last ? "" : " to ", first == last ? "" : last);
 }
 
 Result<std::vector<ReleaseRow>> release_rows(const PreparedServer& prepared, const std::optional<std::string>& range) {

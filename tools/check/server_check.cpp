@@ -107,7 +107,7 @@ Result<void> choose_version(const ServerOptions& options, const LaunchText& text
     choice = version_beside(out, text);
   if (!choice) {
     out.how.version.version = engine.versions().back();
-    out.version_reason = fmt::format("newest known: nothing here names a version, --{} does", engine.name);
+    out.version_reason = fmt::format("the newest known, as no version is named here (name it with --{})", engine.name);
     return {};
   }
   Result<VersionMatch> match =

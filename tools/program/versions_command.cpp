@@ -1,6 +1,8 @@
 // a2asim versions: which versions of an engine are known, and what each changed.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -14,13 +16,25 @@
 namespace a2asim {
 namespace {
 
+// What the releases pin; for rules that no release ended with, what the main branch pinned that day.
+std::string flashinfer_of(const Engine& engine, const Version& version) {
+  std::vector<std::string_view> tags;
+  for (const Release& release : version.releases) {
+    const Result<VersionMatch> match = find_version(engine, std::string_view(release.name));
+    const std::string_view tag = engine.flashinfer(match && match->version != nullptr ? *match->version : version).tag;
+    if (std::ranges::find(tags, tag) == tags.end()) tags.push_back(tag);
+  }
+  if (tags.empty()) tags.push_back(engine.flashinfer(version).tag);
+  return fmt::format("{}", fmt::join(tags, ", "));
+}
+
 std::string as_text(const Engine& engine) {
   const auto or_dash = [](std::string_view words) { return std::string(words.empty() ? "-" : words); };
   std::vector<std::vector<std::string>> cells = {{"release", "rules", "merged", "PR", "FlashInfer"}};
   for (const Version* version : engine.versions())
     cells.push_back({or_dash(releases_in_words(*version)), std::string(version->name), std::string(version->date),
                      version->pr == 0 ? "-" : fmt::format("#{}", version->pr),
-                     or_dash(engine.flashinfer(*version).tag)});
+                     or_dash(flashinfer_of(engine, *version))});
   const std::vector<std::string> lines = table(cells, {});
   std::string out = lines[0] + '\n';
   for (std::size_t at = 1; at < lines.size(); ++at) {
@@ -46,7 +60,7 @@ std::string as_json(const Engine& engine) {
                     {"url", version->pr == 0 ? "" : fmt::format("{}{}", engine.pull_requests, version->pr)},
                     {"commit", version->commit},
                     {"changed", version->changed},
-                    {"flashinfer", engine.flashinfer(*version).tag},
+                    {"flashinfer", flashinfer_of(engine, *version)},
                     {"releases", releases_in_words(*version)}});
   return print(nlohmann::ordered_json{{"tool", tool_as_json()},
                                       {"engine", engine.name},

@@ -148,10 +148,11 @@ const FlashInferLimits& flashinfer(const Version& version) {
 }
 
 std::vector<std::string> spellings(const Version& version, std::string_view option) {
-  const Flag* flag = option_set(as_generation(version).options).find(option);
-  std::vector<std::string> out;
-  if (flag != nullptr)
-    for (const std::string_view one : split_words(flag->option_strings)) out.emplace_back(one);
+  const OptionSet& known = option_set(as_generation(version).options);
+  const Flag* flag = known.find(option);
+  if (flag == nullptr) return {};
+  std::vector<std::string> out = known.abbreviations_of(*flag);
+  for (const std::string_view one : split_words(flag->option_strings)) out.emplace_back(one);
   return out;
 }
 

@@ -100,8 +100,8 @@ std::vector<std::string> spellings(const Version& version, std::string_view opti
   std::string dashed(option);
   std::ranges::replace(dashed, '_', '-');
   const Flag* flag = options().find(dashed);
-  std::vector<std::string> out;
-  if (flag == nullptr || !knows(version, flag->dest)) return out;
+  if (flag == nullptr || !knows(version, flag->dest)) return {};
+  std::vector<std::string> out = options().abbreviations_of(*flag);
   for (const std::string_view one : split_words(flag->option_strings)) {
     out.emplace_back(one);
     if (!one.starts_with("--")) continue;
