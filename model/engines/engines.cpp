@@ -40,6 +40,17 @@ Result<const Engine*> find_engine(std::string_view name) {
               fmt::format("'{}' is no engine known here; name one of {}", name.substr(0, 60), names));
 }
 
+std::string range_in_words(std::span<const Version* const> versions) {
+  A2ASIM_INVARIANT(!versions.empty(), "a range has a version");
+  std::vector<std::string_view> releases;
+  for (const Version* version : versions)
+    for (const Release& release : version->releases) releases.push_back(release.name);
+  const bool none = releases.empty();
+  const std::string_view first = none ? versions.front()->name : releases.front();
+  const std::string_view last = none ? versions.back()->name : releases.back();
+  return fmt::format("{}{}{}{}", first, first == last ? "" : " to ", first == last ? "" : last, none ? " (main)" : "");
+}
+
 Result<VersionMatch> find_version(const Engine& engine, std::string_view text) {
   const std::vector<const Version*> all = engine.versions();
   if (text.find('/') != std::string_view::npos) text.remove_prefix(text.rfind(':') + 1);  // an image: NAME/NAME:TAG

@@ -44,6 +44,10 @@ inline std::string_view name_of_state(const Version& version) {
 }
 std::string releases_in_words(const Version& version);  // "v0.5.13, v0.5.13.post1", or ""
 
+// Neighbours, oldest first: "v0.5.13 to v0.5.16". Rules that no release ended with are named only where there is no
+// release beside them: "pr29461 (main)".
+std::string range_in_words(std::span<const Version* const> versions);
+
 // What a person asked for, and what they should know about the answer.
 struct VersionMatch {
   const Version* version = nullptr;  // nullptr: the newest

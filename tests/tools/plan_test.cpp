@@ -240,8 +240,8 @@ TEST_CASE("plan: every version appears once a path and launch") {
 }
 
 TEST_CASE("plan: neighbouring versions are joined in words") {
-  CHECK(generations_in_words({"pr14668", "pr24850", "pr25685"}) == "v0.5.9 to pr25685");
-  CHECK(generations_in_words({"pr14668", "pr25685", "pr35758"}) == "v0.5.9 to v0.5.11, pr25685, v0.5.19");
+  CHECK(generations_in_words({"pr14668", "pr24850", "pr25685"}) == "v0.5.9 to v0.5.12.post1");
+  CHECK(generations_in_words({"pr14668", "pr25685", "pr35758"}) == "v0.5.9 to v0.5.11, pr25685 (main), v0.5.19");
   CHECK(generations_in_words({"pr30450", "main20260823"}) == "v0.5.16 to v0.5.18");
 }
 

@@ -135,17 +135,7 @@ std::string as_page(const std::vector<Table>& tables) {
 
 }  // namespace
 
-// Rules that no release has ended with are of the main branch; beside releases they need no name.
-std::string label(const ReleaseRow& row) {
-  std::vector<std::string_view> releases;
-  for (const Version* version : row.versions)
-    for (const Release& release : version->releases) releases.push_back(release.name);
-  if (!releases.empty())
-    return fmt::format("{}{}{}", releases.front(), releases.size() > 1 ? " to " : "",
-                       releases.size() > 1 ? releases.back() : "");
-  const std::string_view first = row.versions.front()->name, last = row.versions.back()->name;
-  return fmt::format("{}{}{} (main)", first, first == last ? "" : " to ", first == last ? "" : last);
-}
+std::string label(const ReleaseRow& row) { return range_in_words(row.versions); }
 
 Result<std::vector<ReleaseRow>> release_rows(const PreparedServer& prepared, const std::optional<std::string>& range) {
   const std::vector<const Version*> all = prepared.engine->versions();

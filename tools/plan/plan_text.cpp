@@ -293,9 +293,7 @@ std::string generations_in_words(const std::vector<std::string_view>& names) {
     auto last = first;
     std::size_t next = at + 1;
     for (; next < names.size() && last + 1 != all.end() && last[1]->name == names[next]; ++next) ++last;
-    const std::string_view begin = release_or_name(**first);
-    const std::string_view end = (*last)->releases.empty() ? (*last)->name : (*last)->releases.back().name;
-    out += (out.empty() ? "" : ", ") + (begin == end ? std::string(begin) : fmt::format("{} to {}", begin, end));
+    out += (out.empty() ? "" : ", ") + range_in_words({&*first, &*last + 1});
     at = next;
   }
   return out;
