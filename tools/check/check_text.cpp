@@ -47,7 +47,9 @@ std::string topology_words(const CheckReport& report) {
   return out + (t.enable_dp_attention ? ", DP attention" : "");
 }
 
+// Of a server that never starts there is nothing to say.
 std::string capacity_words(const CheckReport& report) {
+  if (report.verdict == Verdict::rejected) return "";
   if (!report.capacity) return report.capacity_source;
   const std::string workspace = report.workspace_known
                                     ? bytes_in_words(report.capacity->workspace_bytes_per_rank) + " per rank"

@@ -31,7 +31,6 @@ struct EngineArgs {
   std::string speculative_method;
   std::int64_t dbo_decode_threshold = 32, dbo_prefill_threshold = 512;
   std::optional<std::string> quantization, moe_backend;
-  bool operator==(const EngineArgs&) const = default;
 };
 
 struct ReadArgs {
