@@ -93,13 +93,32 @@ golden_test() {
   return 1
 }
 
+# The unit tests of the model and the simulator, which need no program. What they say counts only where they pass
+# without the fault.
+unit_test() {
+  local log=build/mutants/log
+  build unit_tests || { echo "the compiler"; return 0; }
+  (cd "$out" && timeout "$TEST_SECONDS" tests/unit_tests --abort-after=1 \
+    --source-file="*/tests/sim/*,*/tests/step/*,*/tests/alltoall/*,*/tests/flashinfer/*,*/tests/sglang/*") >$log 2>&1 &&
+    return 1
+  sed -n 's/^TEST CASE: */unit: /p' $log | head -1
+}
+
 # Prints who killed mutant $1, or fails. Quick tests first: each decides only what those before it did not.
 killer() {
   build property_tests || { echo "the compiler"; return 0; }
   property_test --test-case="random*" && return 0
   build golden_check || { echo "the compiler"; return 0; }
   golden_test && return 0
-  property_test --test-case-exclude="random*"
+  property_test --test-case-exclude="random*" && return 0
+  unit_test
+}
+
+# Unit tests are not tried before the first fault, because few faults need them.
+passes_without() {
+  [ "${2#unit: }" != "$2" ] || return 0
+  cp "${files[$1]}" "$copy/${files[$1]}"
+  ! unit_test >/dev/null
 }
 
 prepare() {
@@ -146,7 +165,7 @@ for i in "${!names[@]}"; do
   if ! apply "$i"; then
     who="NOT APPLIED: $(lost "$i")"
     failed=1
-  elif who=$(killer); then
+  elif who=$(killer) && passes_without "$i" "$who"; then
     killed=$((killed + 1))
   else
     who="SURVIVED: ${whys[i]}"

@@ -264,8 +264,8 @@ TEST_CASE("check: --fix replaces an option that is written as an abbreviation of
 TEST_CASE("check: a folder may hold scenarios, and Markdown whose code is indented") {
   const Folder folder;
   folder.write("a.yaml", "version: pr30450\nlaunch: " + kAgreeing + "\nsteps:\n- tokens: [1]\n");
-  folder.write("guide.md", "# sglang\nIt's text.\n\n    $ a2asim check -- " + kCollapsing + "\n\nIt's run as\n\n    $ " +
-                               kAgreeing + "\n");
+  folder.write("guide.md", "# sglang\nIt's text.\n\n    $ a2asim check -- " + kCollapsing +
+                               "\n\nIt's run as\n\n    $ " + kAgreeing + "\n");
   const json servers = servers_of({folder.path.string()});
   REQUIRE(servers.size() == 1);
   CHECK(servers[0]["line"] == 8);

@@ -96,7 +96,8 @@ TEST_CASE("together: SGLang and TensorRT-LLM") {
              " --node-rank 1",
              {{"v0.5.16", "", "", 0, ""},
               {"v0.5.16", "--ep-size 16", "--ep-size 8", 1, "--ep-size is"},
-              {"v0.5.16", "--chunked-prefill-size 262144", "--chunked-prefill-size 65536", 1, "max_num_tokens per rank"},
+              {"v0.5.16", "--chunked-prefill-size 262144", "--chunked-prefill-size 65536", 1,
+               "max_num_tokens per rank"},
               {"v0.5.16", "--cuda-graph-bs 8 16", "--cuda-graph-bs 12 16", 1, "ranks of the first node and of this"}});
   check_rows("--trtllm", "trtllm-serve M --tp_size 8 --ep_size 8 --enable_attention_dp --max_num_tokens 8192 ", "",
              {{"1.3.0rc21", "", "", 0, ""},

@@ -115,5 +115,17 @@ TEST_CASE("shadow: a slot that was never sent has no token") {
   CHECK(world.records.token(record, 0, -1) == -1);
 }
 
+// Each token has a block of its own: nothing orders the rows of one rank among each other.
+TEST_CASE("shadow: rows of one rank race in one round, and not with those of the next") {
+  TwoSlices world;
+  const Shadow::RecordId first = world.sent(0, 1), next = world.sent(0, 2);
+  world.write(0, 100, 3, first);
+  world.write(0, 108, 1, first);
+  CHECK(world.slices[0].read(108, 112).race);
+  CHECK_FALSE(world.slices[0].read(100, 104).race);
+  world.write(0, 100, 3, next);
+  for (const std::int64_t row : {100, 104, 108}) CHECK_FALSE(world.slices[0].read(row, row + 4).race);
+}
+
 }  // namespace
 }  // namespace a2asim

@@ -39,8 +39,8 @@ void check_rounds(const VllmPart& part, CheckReport& report) {
   }
   CheckFinding finding = make_note(
       FindingKind::over_capacity, Phase::prefill,
-      fmt::format("a step of {} tokens per rank goes through in one round (VLLM_ENABLE_MOE_DP_CHUNK=0), above the buffer "
-                  "of {} ({})",
+      fmt::format("a step of {} tokens per rank goes through in one round (VLLM_ENABLE_MOE_DP_CHUNK=0), above the "
+                  "buffer of {} ({})",
                   rows, buffer.tokens, buffer.source),
       fmt::format("unset VLLM_ENABLE_MOE_DP_CHUNK (now 0), set {} to {} or more, or lower --max-num-batched-tokens to "
                   "{} (now {})",
