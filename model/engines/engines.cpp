@@ -53,7 +53,6 @@ std::string range_in_words(std::span<const Version* const> versions) {
 
 Result<VersionMatch> find_version(const Engine& engine, std::string_view text) {
   const std::vector<const Version*> all = engine.versions();
-  if (text.find('/') != std::string_view::npos) text.remove_prefix(text.rfind(':') + 1);  // an image: NAME/NAME:TAG
   std::string word(text);
   std::ranges::transform(word, word.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });

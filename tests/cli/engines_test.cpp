@@ -132,13 +132,15 @@ TEST_CASE("versions: of each engine") {
     CHECK(list.at("engine") == engine->name);
     CHECK(list.at("generations").size() == engine->versions().size());
     CHECK(contains(run({"versions", "--engine", std::string(engine->name)}).out, engine->versions().back()->name));
-    for (const json& row : list["generations"]) {  // as check says it of the same release
-      const std::string releases = row["releases"], pinned = row["flashinfer"];
-      const std::string release = releases.substr(0, releases.find(','));
-      if (release.empty()) continue;
-      const auto match = find_version(*engine, release);
-      REQUIRE(match);
-      CHECK(contains(pinned, std::string(engine->flashinfer(*match->version).tag)));
+    for (const Version* version : engine->versions()) {  // as check says it of the same release
+      const json& rows = list["generations"];
+      const auto row = std::ranges::find_if(rows, [&](const json& one) { return one["name"] == version->name; });
+      REQUIRE(row != rows.end());
+      for (const Release& release : version->releases) {
+        const auto match = find_version(*engine, release.name);
+        REQUIRE(match);
+        CHECK(contains((*row)["flashinfer"], std::string(engine->flashinfer(*match->version).tag)));
+      }
     }
   }
   CHECK(run({"versions", "--engine", "nothing"}).exit_code == 2);

@@ -99,12 +99,15 @@ Result<void> choose_version(const ServerOptions& options, const LaunchText& text
   const Engine& engine = *out.engine;
   std::optional<Choice> choice;
   const auto given = options.versions.find(engine.name);
-  if (given != options.versions.end() && given->second)
-    choice = Choice{*given->second, fmt::format("--{}", engine.name)};
-  else if (options.rule_version.engine == engine.name)
+  if (given != options.versions.end() && given->second) {
+    const std::string& text = *given->second;
+    const bool is_image = text.find('/') < text.rfind(':') && text.rfind(':') != std::string::npos;  // NAME/NAME:TAG
+    choice = Choice{is_image ? text.substr(text.rfind(':') + 1) : text, fmt::format("--{}", engine.name), is_image};
+  } else if (options.rule_version.engine == engine.name) {
     choice = Choice{options.rule_version.text, "nearest to the checkout"};
-  else
+  } else {
     choice = version_beside(out, text);
+  }
   if (!choice) {
     out.how.version.version = engine.versions().back();
     out.version_reason = fmt::format("the newest known, as no version is named here (name it with --{})", engine.name);
