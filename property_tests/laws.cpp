@@ -45,7 +45,8 @@ const Reached kOfFaults = {
     "fault seen: skip_rank",         "fault seen: skip_all_gather", "fault seen: stale_counts",
     "fault seen: wrong_mode",        "fault seen: replay_rank",     "fault seen: dead_rank",
     "fault seen: corrupt_count",     "fault seen: max_num_tokens",  "fault seen: payload_bytes",
-    "fault seen: sequence parallel", "fault seen: wide replicas",   "fault seen: sizes of a gather"};
+    "fault seen: sequence parallel", "fault seen: wide replicas",   "fault seen: sizes of a gather",
+    "step after a death",            "several bad steps"};
 const Reached kOfTexts = {"a damaged scenario is read", "a damaged scenario is refused", "a damaged command is read",
                           "a damaged command is refused"};
 

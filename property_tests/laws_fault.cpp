@@ -50,8 +50,12 @@ bool decides_alike(const RankDecision& a, const RankDecision& b) {
          a.sizing.runtime_max_tokens_per_rank == b.sizing.runtime_max_tokens_per_rank;
 }
 
-// Faults that change what the peers do, too: they are told to run eagerly, or count the dead rank as idle.
-bool reaches_peers(const Fault& fault) { return fault.kind == FaultKind::replay_rank || fault.masked; }
+// Faults that change what the peers do, too: they are told to run eagerly, or count the dead rank as idle. Of a replica
+// the row of its first rank is the one that is read.
+bool reaches_peers(const Fault& fault, const ReplayedStep& step) {
+  const auto width = static_cast<std::int64_t>(step.ranks.size() / step.batches.size());
+  return fault.kind == FaultKind::replay_rank || (fault.masked && *fault.rank % width == 0);
+}
 
 // Built with another cap or other payload bytes than its peers, it lays out its workspace in another way.
 bool builds_otherwise(const Scenario& world, const Fault& fault, std::int64_t max_num_tokens) {
@@ -81,6 +85,34 @@ void mark_seen(const ReplayedStep& step, const Fault& fault, const Share& own, c
   if (own.collective == "gathers" && other.collective == "gathers") ++marks["fault seen: sizes of a gather"];
 }
 
+// A rank that died takes part in no later step.
+std::string comes_back(const Scenario& world, const Fault& fault, Trial& trial) {
+  if (fault.kind != FaultKind::dead_rank) return "";
+  const auto last = static_cast<std::int64_t>(world.steps.size()) - 1;
+  const std::optional<ReplayReport> run = replayed(world, {fault}, last, trial.bench.product());
+  if (!run) return "";
+  for (auto step = static_cast<std::size_t>(fault.step); step < run->steps.size(); ++step) {
+    const StepOutcome& outcome = run->steps[step].outcome;
+    if ((outcome.taking_part | outcome.gathering | outcome.refused).contains(static_cast<int>(*fault.rank)))
+      return fmt::format("rank {} died in step {} and is there in step {}", *fault.rank, fault.step, step);
+    if (static_cast<std::int64_t>(step) > fault.step && !outcome.group.empty()) ++trial.marks["step after a death"];
+  }
+  return "";
+}
+
+// The first bad step is where a person looks.
+std::string names_first_bad_step(const Scenario& world, Trial& trial) {
+  const auto last = static_cast<std::int64_t>(world.steps.size()) - 1;
+  const std::optional<ReplayReport> run = replayed(world, world.faults, last, trial.bench.product());
+  if (!run) return "";
+  std::optional<std::int64_t> first;
+  std::int64_t bad = 0;
+  for (std::size_t step = 0; step < run->steps.size(); ++step)
+    if (run->steps[step].is_bad() && bad++ == 0) first = static_cast<std::int64_t>(step);
+  if (bad > 1) ++trial.marks["several bad steps"];
+  return first == run->first_bad_step ? "" : fmt::format("{} bad steps, and another one is named first", bad);
+}
+
 std::string judge_fault(const Scenario& world, const Fault& fault, Trial& trial) {
   const Product& product = trial.bench.product();
   const std::optional<ReplayReport> without = replayed(world, {}, fault.step, product);
@@ -89,7 +121,7 @@ std::string judge_fault(const Scenario& world, const Fault& fault, Trial& trial)
   const ReplayedStep &right = without->steps.back(), &wrong = with->steps.back();
   const auto own = static_cast<std::size_t>(*fault.rank);
   const std::string kind = fmt::format("step {}: {} of rank {}", fault.step, name_in(fault_kinds(), fault.kind), own);
-  for (std::size_t rank = 0; rank < right.ranks.size() && !reaches_peers(fault); ++rank)
+  for (std::size_t rank = 0; rank < right.ranks.size() && !reaches_peers(fault, right); ++rank)
     if (rank != own && !decides_alike(right.ranks[rank].decision, wrong.ranks[rank].decision))
       return fmt::format("{} changes what rank {} decides", kind, rank);
   if (right.outcome.verdict != Verdict::agrees || fault.masked) return "";
@@ -110,9 +142,11 @@ std::string judge_fault(const Scenario& world, const Fault& fault, Trial& trial)
 // is wrong. A masked rank is left out by its peers, who agree without it.
 std::string faults_are_seen(const Scenario& world, Trial& trial) {
   if (world.parallel->world_size() < 2) return "";
+  if (std::string wrong = names_first_bad_step(world, trial); !wrong.empty()) return wrong;
   for (const Fault& fault : world.faults) {
     if (!fault.rank) continue;
     if (std::string wrong = judge_fault(world, fault, trial); !wrong.empty()) return wrong;
+    if (std::string wrong = comes_back(world, fault, trial); !wrong.empty()) return wrong;
   }
   return "";
 }
