@@ -139,7 +139,7 @@ TEST_CASE("versions: of each engine") {
       for (const Release& release : version->releases) {
         const auto match = find_version(*engine, release.name);
         REQUIRE(match);
-        CHECK(contains((*row)["flashinfer"], std::string(engine->flashinfer(*match->version).tag)));
+        CHECK(contains((*row)["flashinfer"].get<std::string>(), std::string(engine->flashinfer(*match->version).tag)));
       }
     }
   }

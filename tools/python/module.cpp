@@ -162,7 +162,9 @@ py::tuple run(const std::vector<std::string>& args, const std::string& input, co
   std::ostream err(&messages);
   Io io{in, out, err};
   io.err_is_terminal = !on_progress.is_none();
-  Caller caller{{}, rule_name, [&] { return running.is_stopped(); }};
+  Caller caller;
+  caller.rule_name = rule_name;
+  caller.stopped = [&] { return running.is_stopped(); };
   if (!rule.is_none()) caller.rule = [&](const RankView& view) { return running.ask(view); };
   int exit_code = 0;
   {
