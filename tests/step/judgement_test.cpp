@@ -39,7 +39,9 @@ RankDecision dummy(std::int64_t r) {
   decision.sizing.has_dummy_token = true;
   return decision;
 }
-constexpr RankGeometry kSlice{.max_num_tokens = 4,
+constexpr RankGeometry kSlice{.runtime_max_tokens_per_rank = 4,
+                              .local_num_tokens = 4,
+                              .max_num_tokens = 4,
                               .payload_data = 128,
                               .dispatch_bytes_per_token = 24,
                               .combine_bytes_per_token = 8,
