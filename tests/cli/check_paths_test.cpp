@@ -270,6 +270,10 @@ TEST_CASE("check: a folder may hold scenarios, and Markdown whose code is indent
   REQUIRE(servers.size() == 1);
   CHECK(servers[0]["line"] == 8);
   CHECK(run({"check", (folder.path / "a.yaml").string()}).exit_code == kUnusableInput);
+  folder.write("CMakeLists.txt", "if(HAS_SGLANG)\n  find_package(sglang)\nendif()\n");  // no shell, and no server
+  CHECK(run({"check", folder.path.string()}).exit_code == kNothingWrong);
+  folder.write("broken.sh", "if true; then\n" + kAgreeing + "\n");
+  CHECK(run({"check", folder.path.string()}).exit_code == kUnusableInput);
 }
 
 TEST_CASE("check: --fix leaves a file alone where other servers share the words") {

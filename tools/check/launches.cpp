@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "model/base/one_line.h"
+#include "model/launch/front_end.h"
 #include "model/launch/launch_file.h"
 #include "model/launch/launch_text.h"
 #include "model/launch/shell_pattern.h"
@@ -68,9 +69,11 @@ Result<std::vector<std::string>> files_of_pattern(const std::string& pattern) {
   return files;
 }
 
-bool names_an_engine(std::string_view text) {
-  return std::ranges::any_of(engines(),
-                             [&](const Engine* engine) { return text.find(engine->name) != std::string_view::npos; });
+// Whether a text that cannot be read may start a server: YAML by options alone, everything else by a command.
+bool may_start_server(const std::string& path, std::string_view text) {
+  const auto is_named = [&](const Engine* engine) { return text.find(engine->name) != std::string_view::npos; };
+  if (path.ends_with(".yaml") || path.ends_with(".yml")) return std::ranges::any_of(engines(), is_named);
+  return names_a_server(text);
 }
 
 bool is_markdown_without_fences(const LaunchText& text) {
@@ -139,7 +142,7 @@ void add_files(const std::vector<std::string>& files, const LaunchPaths& what, s
     if (std::ranges::any_of(what.excluded, excludes)) continue;
     LaunchText text = read_file(file, what.env);
     const bool concerns_us = !text.error || (!starts_no_server(*text.error) && !is_of_another_kind(*text.error) &&
-                                             names_an_engine(text.text));
+                                             may_start_server(file, text.text));
     if (concerns_us) out.push_back(std::move(text));
   }
 }
