@@ -71,7 +71,7 @@ TEST_CASE("a reader of much who leaves early is told nothing, and the exit code 
   CHECK(left.out == "0\n");
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef A2ASIM_SANITIZED
 TEST_CASE("too little memory is one line, and too few threads are fewer") {
   // With CUDA the libraries alone take half a GiB, and the loader ends the program before it begins.
   int reached = 0;
