@@ -114,7 +114,7 @@ class StepFindings {
     found.limit = *differs.in2;
     found.subject = "source sizes of the all-gatherv";
     found.message = fmt::format(
-        "geometry_disagreement: ranks derive different sizes of the all-gatherv: of rank {} rank {} expects {} "
+        "geometry_disagreement: ranks compute different sizes of the all-gatherv: of rank {} rank {} expects {} "
         "rows and rank {} {}; a rank that expects more than is sent waits forever, the others misplace rows",
         differs.in1 - own.begin(), rank, found.value, first, found.limit);
     findings_.push_back(std::move(found));

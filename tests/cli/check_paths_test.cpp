@@ -61,6 +61,13 @@ std::string version_of(const std::string& text, const std::vector<std::string>& 
   return servers[0]["generation"].get<std::string>() + ": " + servers[0]["version_from"].get<std::string>();
 }
 
+std::string text_after_fix(const Folder& folder, const std::string& name, const std::string& text) {
+  const Outcome outcome = run({"check", "--fix", folder.write(name, text)});
+  CAPTURE(outcome.err);
+  CAPTURE(outcome.out);
+  return folder.read(name);
+}
+
 void fill(const Folder& folder) {
   folder.write("compose.yaml", "services:\n  decode:\n    image: lmsysorg/sglang:v0.5.13\n    command: >\n      " +
                                    kCollapsing + "\n  prefill:\n    image: lmsysorg/sglang:v0.5.13\n    command: " +
@@ -127,7 +134,8 @@ TEST_CASE("check: the version, from the option, a comment, a2asim.toml, the imag
   for (const char* newest : {"main", "newest"})
     CHECK(version_of(kAgreeing, {"--sglang", newest}).substr(0, 4) == version_of(kAgreeing).substr(0, 4));
   CHECK(version_of(kAgreeing, {"--sglang", "v0.5.x"}) == version_of(kAgreeing, {"--sglang", "latest"}));
-  CHECK(version_of(kAgreeing, {"--sglang", "lmsysorg/sglang:v0.5.16-cu126"}) == "pr30450: --sglang");
+  for (const char* image : {"lmsysorg/sglang:v0.5.16-cu126", "lmsysorg/sglang:v0.5.16@sha256:00"})
+    CHECK(version_of(kAgreeing, {"--sglang", image}) == "pr30450: --sglang");
   std::vector<std::string> words = {"check", "--format", "json", "--", "docker", "run", "lmsysorg/sglang:v0.5.16"};
   std::istringstream command(kAgreeing);
   for (std::string word; command >> word;) words.push_back(word);
@@ -326,12 +334,9 @@ TEST_CASE("check: github annotations and junit, with nothing that breaks out of 
 TEST_CASE("check: fixes of other engines are edits, too") {
   const Folder folder;
   const auto fixed = [&](const std::string& name, const std::string& text) {
-    const std::string path = folder.write(name, text);
-    const Outcome outcome = run({"check", "--fix", path});
-    CAPTURE(outcome.err);
-    CAPTURE(outcome.out);
-    CHECK(run({"check", path}).exit_code == kNothingWrong);
-    return folder.read(name);
+    const std::string after = text_after_fix(folder, name, text);
+    CHECK(run({"check", (folder.path / name).string()}).exit_code == kNothingWrong);
+    return after;
   };
   const std::string vllm = "# a2asim: version=v0.12.0\nvllm serve deepseek-ai/DeepSeek-V3 -tp 8";
   CHECK(fixed("eplb.sh", vllm + " --enable-eplb\n") == vllm + " --enable-expert-parallel --enable-eplb\n");
@@ -345,11 +350,7 @@ TEST_CASE("check: fixes of other engines are edits, too") {
 TEST_CASE("check: an option that this version does not know is taken out, or written as it was meant") {
   const Folder folder;
   const auto fixed = [&](const std::string& name, const std::string& text) {
-    const std::string path = folder.write(name, text);
-    const Outcome outcome = run({"check", "--fix", path});
-    CAPTURE(outcome.err);
-    CAPTURE(outcome.out);
-    return folder.read(name);
+    return text_after_fix(folder, name, text);
   };
   const std::string head = "# a2asim: version=v0.5.16\n";
   CHECK(fixed("typo.sh", head + kAgreeing + " --max-queed-requests 7\n") ==

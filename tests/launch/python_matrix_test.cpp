@@ -1,14 +1,13 @@
 // Servers of Python files, read as data, against Python itself, where stand-ins for the modules print what they get.
 #include <doctest/doctest.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "model/launch/launch_file.h"
 #include "model/launch/launch_text.h"
+#include "tests/launch/shell_words.h"
 #include "tests/main/skip.h"
 
 using namespace a2asim;
@@ -48,16 +47,9 @@ subprocess.Popen = lambda words, **options: show(words[3:], os.environ)
 )";
 
 std::string by_python(const std::string& text) {
-  const std::string command = "python3 -W ignore -c " +
-                              shell_quote(kStandIns + "exec(compile(sys.argv[1], '-', 'exec'))") + " " +
-                              shell_quote(text) + " 2>&1 </dev/null";
-  std::FILE* const pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string out;
-  std::array<char, 4096> buffer{};
-  while (const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), pipe)) out.append(buffer.data(), size);
-  pclose(pipe);
-  return out;
+  return test::printed_by("python3 -W ignore -c " +
+                          shell_quote(kStandIns + "exec(compile(sys.argv[1], '-', 'exec'))") + " " + shell_quote(text) +
+                          " 2>&1 </dev/null");
 }
 
 std::string by_us(const std::string& text) {

@@ -20,16 +20,21 @@ using Words = std::vector<std::string>;
 
 inline const std::string kServer = "python3 -m sglang.launch_server ";
 
-// One line a server, its words parted by |.
-inline std::string by_bash(const std::string& script) {
-  const std::string text = "python3() { printf '%s|' \"${@:3}\"; echo; }\nexport -f python3\n" + script;
-  std::FILE* const pipe = popen(("bash -c " + shell_quote(text) + " 2>/dev/null </dev/null").c_str(), "r");
+// What a command of the shell prints.
+inline std::string printed_by(const std::string& command) {
+  std::FILE* const pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string out;
   std::array<char, 4096> buffer{};
   while (const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), pipe)) out.append(buffer.data(), size);
   pclose(pipe);
   return out;
+}
+
+// One line a server, its words parted by |.
+inline std::string by_bash(const std::string& script) {
+  const std::string text = "python3() { printf '%s|' \"${@:3}\"; echo; }\nexport -f python3\n" + script;
+  return printed_by("bash -c " + shell_quote(text) + " 2>/dev/null </dev/null");
 }
 
 inline std::string by_us(const std::string& script, const Environment& env = {}) {

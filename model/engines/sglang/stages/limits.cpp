@@ -33,7 +33,7 @@ void add_draft(const ServerArgs& args, Speculation& out, Said& said) {
   const bool sized_by_ranks = out.draft_backend == "flashinfer";
   said.note(fmt::format("the draft model uses --speculative-moe-a2a-backend {}, the target {}{}", out.draft_backend,
                         args.moe_a2a_backend,
-                        sized_by_ranks ? ": the sizes that its ranks derive are not checked" : ""));
+                        sized_by_ranks ? ": the sizes that its ranks compute are not checked" : ""));
 }
 
 Limit requests_of(const Started& started, std::int64_t replicas, Said& said) {
