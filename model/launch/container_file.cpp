@@ -251,16 +251,10 @@ class Containers {
       if (script.IsSequence())
         for (const YAML::Node& line : script)
           if (line.IsScalar()) piece.text += with_named_expressions(line.Scalar()) + '\n';
-      if (!names_engine(piece.text)) continue;  // a workflow has many other steps
+      if (!names_a_server(piece.text)) continue;  // a workflow has many other steps
       if ((bytes_ += piece.text.size()) > kMostBytesOfFile) return;
       pieces_.push_back(std::move(piece));
     }
-  }
-
-  static bool names_engine(std::string_view text) {
-    return std::ranges::any_of(launch_syntaxes(), [&](const LaunchSyntax* syntax) {
-      return text.find(syntax->front_ends.front().engine) != std::string_view::npos;
-    });
   }
 
   // KEY: {prefill: {tensor-parallel-size: 4, enable-dp-attention: true}, ..}, as srt-slurm keeps a deployment.
@@ -388,7 +382,7 @@ std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Enviro
   }
   for (const YAML::Node& document : *documents) {
     if (is_scenario(document)) {
-      out.error = Error{ErrorKind::bad_input, "this is a scenario, not a launch: run it with 'a2asim replay'"};
+      out.error = Error{ErrorKind::bad_input, std::string(kIsScenario)};
       return out;
     }
     containers.keep_config_map(document);

@@ -21,10 +21,16 @@ struct LaunchPiece {
   std::vector<std::string> images = {};  // see LaunchedServer::images
 };
 
+// The one error that says of a file that it is for another command.
+inline constexpr std::string_view kIsScenario = "this is a scenario, not a launch: run it with 'a2asim replay'";
+
 struct LaunchPieces {
   std::vector<LaunchPiece> pieces;
   std::optional<Error> error;  // it is of this kind, and cannot be used
 };
+
+// A server that was found in the piece's text also has what stands around it.
+void add_surroundings(const LaunchPiece& piece, LaunchedServer& server);
 
 // Nothing: the text is not of this kind.
 std::optional<LaunchPieces> pieces_of_yaml(const std::string& text, const Environment& given);

@@ -89,7 +89,10 @@ LaunchCommand first_of(std::vector<LaunchedServer> servers);
 // The first of find_servers.
 Result<LaunchCommand> parse_launch_command(std::string_view text);
 
-// The same for words that a shell has already split. One word alone that holds blanks is read as text.
+// Of words that a shell has already split.
+Result<LaunchedServer> find_server_in_words(std::span<const std::string> words);
+
+// Its command; one word alone that holds blanks is read as text.
 Result<LaunchCommand> parse_launch_words(std::span<const std::string> words);
 
 // One line that parse_launch_command reads back to an equal command.

@@ -26,11 +26,7 @@ Result<std::vector<LaunchedServer>> find_in_pieces(const LaunchPieces& found, co
                               own.error().message));
     for (LaunchedServer& server : *own) {
       server.line = piece.is_script ? server.line + piece.line - 1 : piece.line;
-      if (server.name.empty()) server.name = piece.name;
-      std::ranges::copy(piece.unread, std::back_inserter(server.command.unread));
-      if (server.command.image.empty()) server.command.image = piece.image;
-      if (server.command.gpu.empty()) server.command.gpu = piece.gpu;
-      server.images.insert(server.images.begin(), piece.images.begin(), piece.images.end());
+      add_surroundings(piece, server);
       servers.push_back(std::move(server));
     }
   }
@@ -45,7 +41,15 @@ bool starts_no_server(const Error& error) {
          error.message.ends_with("whose rules are not known here");
 }
 
-bool is_of_another_kind(const Error& error) { return error.message.starts_with("this is a scenario"); }
+bool is_of_another_kind(const Error& error) { return error.message == kIsScenario; }
+
+void add_surroundings(const LaunchPiece& piece, LaunchedServer& server) {
+  if (server.name.empty()) server.name = piece.name;
+  std::ranges::copy(piece.unread, std::back_inserter(server.command.unread));
+  if (server.command.image.empty()) server.command.image = piece.image;
+  if (server.command.gpu.empty()) server.command.gpu = piece.gpu;
+  server.images.insert(server.images.begin(), piece.images.begin(), piece.images.end());
+}
 
 Result<std::vector<LaunchedServer>> find_servers_in_file(const std::string& text, const Environment& given,
                                                          const ReadShellFile& read_file) {

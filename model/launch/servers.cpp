@@ -260,12 +260,7 @@ class Run {
     for (const LaunchPiece& piece : found->pieces) {
       const std::size_t before = found_.servers.size();
       if (auto ok = inner(piece.text, variables, {}); !ok) return ok;
-      for (LaunchedServer& server : std::span(found_.servers).subspan(before)) {
-        if (server.name.empty()) server.name = piece.name;
-        std::ranges::copy(piece.unread, std::back_inserter(server.command.unread));
-        server.command.image = piece.image;
-        server.images.insert(server.images.begin(), piece.images.begin(), piece.images.end());
-      }
+      for (LaunchedServer& server : std::span(found_.servers).subspan(before)) add_surroundings(piece, server);
     }
     return {};
   }

@@ -101,7 +101,7 @@ std::optional<ShellValue> ShellRunner::output_of(const Words& words, const std::
     ShellValue out;
     std::size_t files = 0;
     for (const ShellValue& word : std::span(words).subspan(1)) {
-      if (word.text == "-" || word.text.starts_with('-')) continue;
+      if (word.text.starts_with('-')) continue;
       const auto text = !word.is_open && read_file_ ? read_file_(word.text) : std::nullopt;
       if (!text) return std::nullopt;
       out.text += *text;

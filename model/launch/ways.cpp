@@ -219,9 +219,7 @@ Result<LaunchCommand> parse_launch_command(std::string_view text) {
   return first_of(std::move(*servers));
 }
 
-Result<LaunchCommand> parse_launch_words(std::span<const std::string> words) {
-  if (words.size() == 1 && words.front().find_first_of(" \t\n") != std::string::npos)
-    return parse_launch_command(words.front());
+Result<LaunchedServer> find_server_in_words(std::span<const std::string> words) {
   std::string joined;
   std::vector<ShellValue> filled;
   ShellVariables variables;
@@ -235,11 +233,21 @@ Result<LaunchCommand> parse_launch_words(std::span<const std::string> words) {
   if (!found) return tl::unexpected(found.error());
   auto servers = require_servers(std::move(found->servers), joined);
   if (!servers) return tl::unexpected(servers.error());
-  LaunchCommand command = std::move(servers->front().command);
+  LaunchedServer server = std::move(servers->front());
+  server.line = 0;  // of no file
+  std::vector<Note>& notes = server.command.notes;
   for (const auto& [name, value] : variables.defaults)
-    command.notes.insert(command.notes.begin(),
-                         {fmt::format("{} is not set, so that the default written there counts: {}", name, value)});
-  return command;
+    notes.insert(notes.begin(),
+                 {fmt::format("{} is not set, so that the default written there counts: {}", name, value)});
+  return server;
+}
+
+Result<LaunchCommand> parse_launch_words(std::span<const std::string> words) {
+  if (words.size() == 1 && words.front().find_first_of(" \t\n") != std::string::npos)
+    return parse_launch_command(words.front());
+  Result<LaunchedServer> server = find_server_in_words(words);
+  if (!server) return tl::unexpected(server.error());
+  return std::move(server->command);
 }
 
 }  // namespace a2asim

@@ -119,17 +119,11 @@ LaunchText read_file(const std::string& path, const Environment& env) {
 LaunchText read_words(const std::vector<std::string>& words, const Environment& env) {
   LaunchText out;
   if (words.size() == 1) return read_text_of({}, words[0], env);
-  Result<LaunchCommand> launch = parse_launch_words(words);
-  if (!launch) {
-    out.error = launch.error();
-    return out;
-  }
-  out.servers.push_back({std::move(*launch), 0, "", "", {}});
-  std::string text;
-  for (const std::string& word : words) text += shell_quote(word) + ' ';
-  // `docker run IMAGE:TAG python3 ..` names a version here as it does in a file.
-  if (auto as_text = find_servers(text, env); as_text && as_text->size() == 1)
-    out.servers.front().images = std::move(as_text->front().images);
+  Result<LaunchedServer> server = find_server_in_words(words);
+  if (server)
+    out.servers.push_back(std::move(*server));
+  else
+    out.error = server.error();
   return out;
 }
 

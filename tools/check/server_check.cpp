@@ -74,6 +74,14 @@ struct Choice {
   bool is_tag = false;
 };
 
+// NAME and TAG of NAME:TAG or NAME:TAG@DIGEST; no TAG where it has none.
+std::pair<std::string, std::string> split_image(std::string_view image) {
+  image = image.substr(0, image.find('@'));
+  const std::size_t colon = image.rfind(':');
+  if (colon == std::string_view::npos) return {std::string(image), ""};
+  return {std::string(image.substr(0, colon)), std::string(image.substr(colon + 1))};
+}
+
 std::optional<Choice> version_beside(const PreparedServer& prepared, const LaunchText& text) {
   const std::vector<Annotation> notes = annotations_of(text.text);
   const auto is_version = [](const Annotation& note) { return note.key == "version"; };
@@ -84,11 +92,9 @@ std::optional<Choice> version_beside(const PreparedServer& prepared, const Launc
   if (const auto set = prepared.settings.versions.find(prepared.engine->name); set != prepared.settings.versions.end())
     return Choice{set->second, prepared.settings.file.substr(prepared.settings.file.rfind('/') + 1)};
   for (auto image = prepared.server.images.rbegin(); image != prepared.server.images.rend(); ++image) {
-    const std::string plain = image->substr(0, image->find('@'));
-    const std::size_t colon = plain.rfind(':');
+    const auto [image_name, tag] = split_image(*image);
     for (const std::string_view known : split_words(prepared.engine->images))
-      if (colon != std::string::npos && std::string_view(plain).substr(0, colon).ends_with(known))
-        return Choice{plain.substr(colon + 1), "image " + plain, true};
+      if (!tag.empty() && image_name.ends_with(known)) return Choice{tag, "image " + image_name + ':' + tag, true};
   }
   const std::string& whole = prepared.server.command.image;  // some engines find more than a tag in it
   if (!whole.empty() && prepared.engine->find_version(whole)) return Choice{whole, "image " + whole};
@@ -100,9 +106,9 @@ Result<void> choose_version(const ServerOptions& options, const LaunchText& text
   std::optional<Choice> choice;
   const auto given = options.versions.find(engine.name);
   if (given != options.versions.end() && given->second) {
-    const std::string& text = *given->second;
-    const bool is_image = text.find('/') < text.rfind(':') && text.rfind(':') != std::string::npos;  // NAME/NAME:TAG
-    choice = Choice{is_image ? text.substr(text.rfind(':') + 1) : text, fmt::format("--{}", engine.name), is_image};
+    const auto [image_name, tag] = split_image(*given->second);
+    const bool is_image = !tag.empty() && image_name.find('/') != std::string::npos;
+    choice = Choice{is_image ? tag : *given->second, fmt::format("--{}", engine.name), is_image};
   } else if (options.rule_version.engine == engine.name) {
     choice = Choice{options.rule_version.text, "nearest to the checkout"};
   } else {
