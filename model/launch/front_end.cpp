@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "model/launch/launch_text.h"
 #include "model/launch/shell_syntax.h"
 #include "model/launch/text_parts.h"
 
@@ -44,6 +45,26 @@ std::size_t words_of_front_end(const FrontEnd& known, std::span<const ShellValue
 
 bool has_blank(std::string_view word) { return word.find_first_of(" \t\n") != std::string_view::npos; }
 
+// Of these, no word starts anything.
+bool is_quiet(std::string_view verb) {
+  return is_one_of(verb, {"echo", "printf", "pkill",      "pgrep",    "killall", "kill",   "grep",   "egrep", "fgrep",
+                          "rg",   "ps",     "awk",        "sed",      "cat",     "tee",    "logger", "which", "type",
+                          "git",  "curl",   "wget",       "trap",     "alias",   "cd",     "ls",     "man",   "head",
+                          "tail", "cp",     "mv",         "rm",       "mkdir",   "touch",  "chmod",  "jq",    "sleep",
+                          "wait", "pip",    "pip3",       "apt",      "apt-get", "lsof",   "source", ".",     "a2asim",
+                          "scp",  "rsync",  "shellcheck", "dos2unix", "tar",     "pushd",  "ln",     "chown", "install",
+                          "diff", "stat",   "popd",       "less",     "vim",     "md5sum", "wc"});
+}
+
+// Programs that run the words behind their own options and values.
+bool is_runner(std::string_view name) {
+  return is_carrier(name) ||
+         is_one_of(name,
+                   {"sudo",    "nohup",   "exec", "command", "time",   "env",     "setsid",  "builtin", "timeout",
+                    "numactl", "taskset", "nice", "ionice",  "stdbuf", "mpirun",  "mpiexec", "nsys",    "chrt",
+                    "orterun", "strace",  "ncu",  "flock",   "chroot", "unshare", "gosu",    "tini",    "dumb-init"});
+}
+
 // The command itself, behind assignments and wrappers that take no words of their own.
 std::string_view verb_of(std::span<const ShellValue> words) {
   for (const ShellValue& word : words) {
@@ -58,10 +79,10 @@ std::string_view verb_of(std::span<const ShellValue> words) {
 
 bool names_a_server(std::string_view text) {
   return find_front_end_if([&](const FrontEnd& known) {
-           if (known.program.empty() && known.module.empty()) return false;
-           const std::string words = known.program.empty()
-                                         ? std::string(known.module)
-                                         : std::string(known.program) + " " + std::string(known.subcommand);
+           const std::string words = !known.program.empty()
+                                         ? std::string(known.program) + " " + std::string(known.subcommand)
+                                         : std::string(known.module.empty() ? known.script : known.module);
+           if (words.empty()) return false;
            return text.find(known.subcommand.empty() ? words.substr(0, words.find(' ')) : words) !=
                   std::string_view::npos;
          }) != nullptr;
@@ -93,14 +114,7 @@ std::optional<FoundServer> find_front_end(std::span<const ShellValue> words) {
   return FoundServer{front_end_of_image(image->text), at, at + 1};
 }
 
-bool starts_nothing(std::span<const ShellValue> words) {
-  return is_one_of(verb_of(words), {"echo", "printf", "pkill", "pgrep", "killall", "kill",  "grep",   "egrep", "fgrep",
-                                    "rg",   "ps",     "awk",   "sed",   "cat",     "tee",   "logger", "which", "type",
-                                    "git",  "curl",   "wget",  "trap",  "alias",   "cd",    "ls",     "man",   "head",
-                                    "tail", "cp",     "mv",    "rm",    "mkdir",   "touch", "chmod",  "jq",    "sleep",
-                                    "wait", "pip",    "pip3",  "apt",   "apt-get", "lsof",  "source", ".",
-                                    "a2asim"});
-}
+bool starts_nothing(std::span<const ShellValue> words) { return is_quiet(verb_of(words)); }
 
 std::optional<std::size_t> find_nested_text(std::span<const ShellValue> words) {
   bool shell = false, carried = false;
@@ -110,7 +124,8 @@ std::optional<std::size_t> find_nested_text(std::span<const ShellValue> words) {
                           !words[i - 1].text.starts_with("--") && words[i - 1].text.ends_with('c');
     if (!words[i].is_open && has_blank(word)) {
       const bool runs_it = i == 0 || carried || behind_c || word.starts_with("--wrap=");
-      if ((shell && behind_c) || (runs_it && names_a_server(word) && assigned_name(word).empty())) return i;
+      const bool may_start = names_a_server(word) || word.find(".sh") != npos;
+      if ((shell && behind_c) || (runs_it && may_start && assigned_name(word).empty())) return i;
     }
     shell |= is_shell(word);
     carried |= is_carrier(word);
@@ -132,6 +147,45 @@ std::optional<std::size_t> reads_script(std::span<const ShellValue> words) {
     if (word == "-o") ++at;
   }
   return at;
+}
+
+bool is_named_as_script(std::string_view word) {
+  static constexpr std::string_view kEndings[] = {".sh", ".bash", ".slurm", ".sbatch"};
+  return std::ranges::any_of(kEndings, [&](std::string_view ending) { return word.ends_with(ending); });
+}
+
+bool is_shell_script(std::string_view text) {
+  const std::string_view first = text.substr(0, text.find('\n'));
+  return !check_launch_text(text) && (!first.starts_with("#!") || first.find("sh") != npos);
+}
+
+std::optional<std::size_t> find_script(std::span<const ShellValue> words) {
+  bool behind_shell = false, behind_runner = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i].text, name = basename_of(word);
+    const bool is_path = !words[i].is_open && word.find_first_of(" \t\n:=,<") == npos;
+    if (word.starts_with('-') || word.starts_with('+')) {
+      if (behind_shell && word.find('n') != npos && !word.starts_with("--")) return std::nullopt;  // runs nothing
+      if (behind_shell && word.ends_with('c')) behind_shell = false, behind_runner = true;
+      const bool takes_name = !word.starts_with("--") && (word.ends_with('o') || word.ends_with('O'));
+      if (behind_shell && (takes_name || word == "--rcfile" || word == "--init-file")) ++i;
+    } else if (!assigned_name(word).empty()) {
+      continue;
+    } else if (is_shell(word)) {
+      behind_shell = true;
+    } else if (behind_shell) {
+      return is_path || words[i].is_open ? std::optional(i) : std::nullopt;
+    } else if (is_runner(name)) {
+      behind_runner = true;
+    } else if (!behind_runner) {
+      return is_path && word.find('/') != npos ? std::optional(i) : std::nullopt;
+    } else if (is_one_of(name, {"cp", "mv", "rm", "cat", "chmod", "rsync", "scp", "install", "build", "push"})) {
+      return std::nullopt;
+    } else if (is_path && is_named_as_script(word)) {
+      return i;
+    }
+  }
+  return std::nullopt;
 }
 
 bool runs_scripts(std::span<const ShellValue> words) {

@@ -39,6 +39,13 @@ std::optional<std::size_t> reads_script(std::span<const ShellValue> words);
 // Whether the command hands its standard input, or a script that it names, to a shell.
 bool runs_scripts(std::span<const ShellValue> words);
 
+// Where a script FILE stands that the words run: `bash -x FILE 8`, `A=1 ./FILE`, `srun -N2 FILE.sh`. Its word is open
+// where only the outside knows which file it is.
+std::optional<std::size_t> find_script(std::span<const ShellValue> words);
+bool is_named_as_script(std::string_view word);
+// Text, and its first line names no interpreter but a shell.
+bool is_shell_script(std::string_view text);
+
 std::string_view basename_of(std::string_view path);
 
 }  // namespace a2asim

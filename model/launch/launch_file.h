@@ -17,7 +17,8 @@
 
 namespace a2asim {
 
-// The text of a file beside a script, by the path that the script gives to `source`; nothing where it is not known.
+// The text of a file beside a script, by the path that the script gives to `source` or `bash`; nothing where it is not
+// known.
 using ReadShellFile = std::function<std::optional<std::string>(std::string_view)>;
 
 Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const Environment& given,

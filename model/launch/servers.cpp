@@ -1,6 +1,5 @@
 // One run through a shell text -> the servers that it starts.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -10,6 +9,7 @@
 #include "model/launch/front_end.h"
 #include "model/launch/launch_text.h"
 #include "model/launch/launcher.h"
+#include "model/launch/lost_words.h"
 #include "model/launch/text_parts.h"
 #include "model/launch/ways.h"
 
@@ -17,8 +17,9 @@ namespace a2asim {
 namespace {
 
 constexpr std::size_t kMostBytesKept = 1 << 20;
-constexpr int kMostNestedTexts = 8;  // texts inside each other
-constexpr int kMostTextsOfRun = 64;  // inside others, in one run
+constexpr int kMostNestedTexts = 8;   // texts inside each other
+constexpr int kMostTextsOfRun = 256;  // inside others, in one run
+constexpr std::size_t kMostBytesOfRun = 4 << 20;
 
 // `serve MODEL ..` names the model without a flag, and some options are the front end's own.
 std::vector<std::string> server_arguments(const FrontEnd& front_end, std::span<const std::string> words) {
@@ -44,53 +45,18 @@ bool is_variable_of(std::string_view engine, std::string_view name) {
   return false;
 }
 
-// Line `number` of the text, without blanks around it.
-std::string_view line_of(std::string_view text, std::size_t number) {
-  for (; number > 1 && !text.empty(); --number) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-  const std::string_view line = text.substr(0, text.find('\n'));
-  const std::size_t begin = line.find_first_not_of(" \t\r");
-  return begin == std::string_view::npos ? std::string_view() : line.substr(begin);
-}
-
-// Options that begin a line of their own behind the server: the shell ended its command above them.
-class LostWords {
- public:
-  void add(std::span<const ShellValue> words, std::size_t line) {
-    if (words_.empty()) first_line_ = line;
-    constexpr std::size_t kMostShown = 12;
-    for (const ShellValue& word : words)
-      if (words_.size() < kMostShown)
-        words_.push_back(word.text);
-      else
-        more_ = true;
-  }
-
-  std::optional<Note> note(std::string_view text) const {
-    if (words_.empty()) return std::nullopt;
-    const std::string_view before = line_of(text, first_line_ - 1);
-    const std::string why =
-        before.starts_with('#') ? fmt::format("the comment in line {} ends the command: take it out", first_line_ - 1)
-        : before.empty()        ? fmt::format("the empty line {} ends the command: take it out", first_line_ - 1)
-                                : fmt::format("is a backslash missing at the end of line {}?", first_line_ - 1);
-    return Note{fmt::format("line {}: {}{} is not part of the server's command, in a shell as here; {}", first_line_,
-                            fmt::join(words_, " "), more_ ? " .." : "", why),
-                true};
-  }
-
- private:
-  std::vector<std::string> words_;
-  std::size_t first_line_ = 0;
-  bool more_ = false;
-};
-
 // FOO=1 before the front end: assignments, arguments of env, of docker -e / --env and of mpirun -x.
 void add_prefix(std::span<const ShellValue> words, ShellVariables& variables) {
   for (const ShellValue& value : words) {
     std::string_view word = value.text;
-    if (word.starts_with("--env=")) word.remove_prefix(6);
-    const std::string name(assigned_name(word));
-    if (name.empty()) continue;
-    variables.set_exported(name, {std::string(word.substr(name.size() + 1)), value.is_open});
+    const bool is_list = word.starts_with("--export=");  // of srun and sbatch: ALL,ROLE=decode
+    if (word.starts_with("--env=") || is_list) word.remove_prefix(word.find('=') + 1);
+    for (std::size_t end = 0; !word.empty(); word.remove_prefix(std::min(end + 1, word.size()))) {
+      end = is_list ? std::min(word.find(','), word.size()) : word.size();
+      const std::string_view one = word.substr(0, end);
+      const std::string name(assigned_name(one));
+      if (!name.empty()) variables.set_exported(name, {std::string(one.substr(name.size() + 1)), value.is_open});
+    }
   }
 }
 
@@ -121,7 +87,7 @@ class Run {
           }
           return count() > before;
         },
-        [&](std::string_view path) { return file_of(path); });
+        reader_);
     if (!done) return done;
     if (error) return tl::unexpected<Error>(std::move(*error));
     if (auto note = lost.note(text); note && !found_.servers.empty())
@@ -177,6 +143,11 @@ class Run {
     }
     add_prefix(before, variables);
     if (!found) return scripts(start, std::move(variables));
+    if (const auto script = find_script(before)) {  // ./with_env.sh python3 -m ..
+      const std::size_t servers = count();
+      if (auto ok = script_file(start, *script); !ok) return ok;
+      if (count() > servers) return {};
+    }
     add(*found, start, variables);
     return {};
   }
@@ -229,13 +200,44 @@ class Run {
       return inner(text, std::move(variables), std::span(start.words).subspan(i + 1));
     }
     const auto script = reads_script(start.words);
+    if (const auto file = find_script(start.words); file && !script) return script_file(start, *file);
     const std::string_view shell = basename_of(start.words.front().text);
     if (start.input && (script || (!start.is_piped && runs_scripts(start.words))))
       return inner(start.input->text, std::move(variables), std::span(start.words).subspan(script.value_or(0)));
     if (!start.is_input_unread || !script) return {};
-    found_.unread = fmt::format("line {}: what {} is given to run is not known", line_, shell);
-    notes_.push_back({*found_.unread + ": servers in it are not looked at"});
+    found_.unread = fmt::format("line {}: what {} is given to run is not known:", line_, shell);
+    notes_.push_back({*found_.unread + " servers in it are not looked at"});
     return {};
+  }
+
+  // A script that lies beside the text, in a shell of its own.
+  Result<void> script_file(const ShellStart& start, std::size_t at) {
+    const ShellValue& word = start.words[at];
+    const auto file = word.is_open ? std::nullopt : read_shell_file(start.variables, reader_, word.text);
+    if (!file || !is_shell_script(file->text)) {
+      const bool is_run = runs_scripts(std::span(start.words).first(at));
+      if (is_run || is_named_as_script(word.text)) leave_unread(word.text);
+      return {};
+    }
+    const auto may_start = [](std::string_view text) { return names_a_server(text) || text.find(".sh") != npos; };
+    if (!may_start(file->text) && std::ranges::none_of(start.words, may_start, &ShellValue::text)) return {};
+    ShellVariables variables = start.variables;
+    add_prefix(std::span(start.words).first(at), variables);
+    variables.folder = variables.source_folder = folder_of(file->path);
+    const std::size_t servers = found_.servers.size();
+    auto done = inner(file->text, std::move(variables), std::span(start.words).subspan(at + 1));
+    if (!done && done.error().message.starts_with("line "))
+      return fail(ErrorKind::bad_input, fmt::format("{}: {}", file->path, done.error().message));
+    const std::string_view name = std::string_view(file->path).substr(file->path.starts_with("./") ? 2 : 0);
+    for (LaunchedServer& server : std::span(found_.servers).subspan(servers))
+      if (server.name.empty()) server.name = name;
+    return done;
+  }
+
+  void leave_unread(std::string_view script) {
+    const std::string what = fmt::format("line {}: {} is not read", line_, script);
+    if (!found_.unread) found_.unread = what + ": put it beside the script, or";
+    notes_.push_back({what + ": servers in it are not looked at"});
   }
 
   // kubectl apply -f - <<EOF, kubectl create -f FILE with a file that a line above has written.
@@ -266,7 +268,16 @@ class Run {
   }
 
   Result<void> inner(std::string_view text, ShellVariables variables, std::span<const ShellValue> arguments) {
-    if (depth_ == kMostNestedTexts || --nested_left_ < 0) return {};
+    if (depth_ == kMostNestedTexts)
+      return fail(ErrorKind::bad_input, fmt::format("shells start each other more than {} deep: give the command that "
+                                                    "starts the server",
+                                                    kMostNestedTexts));
+    bytes_ += text.size();
+    if (--nested_left_ < 0 || bytes_ > kMostBytesOfRun)
+      return fail(ErrorKind::bad_input,
+                  fmt::format("the text runs more than {} other texts, or more than {} MiB of them: give the command "
+                              "that starts the server",
+                              kMostTextsOfRun, kMostBytesOfRun >> 20));
     // What is known not to be set stays so.
     std::erase_if(variables.named, [](const auto& entry) {
       return !entry.second.is_exported && (entry.second.first() != nullptr || entry.second.is_array);
@@ -281,7 +292,7 @@ class Run {
   // A file that a line above has written, or one beside the text.
   std::optional<std::string> file_of(std::string_view path) const {
     if (const auto file = files_.find(basename_of(path)); file != files_.end()) return file->second;
-    return depth_ == 0 && read_file_ ? read_file_(path) : std::nullopt;
+    return read_file_ ? read_file_(path) : std::nullopt;
   }
 
   // `cat > run.sh <<EOF` and `echo .. > run.sh` write a script that a later line may start.
@@ -313,6 +324,8 @@ class Run {
                                                  ".bashrc", ".bash_profile", ".profile", ".zshrc", "set_env.sh",
                                                  "set_env.bash", "setenv.sh", "setenv.bash", "setvars.sh"});
     notes_.push_back({fmt::format("line {}: {} is not read: what it sets is not known", start.line, what)});
+    if (is_file && !is_of_shell && !found_.unread)
+      found_.unread = fmt::format("line {}: {} is not read: put it beside the script, or", start.line, what);
     if (may_set_.empty() && !is_of_shell)
       may_set_ = fmt::format("{} in line {}, which is not read: {}give --env", what, start.line,
                              is_file ? "put it beside the script, or " : "");
@@ -390,13 +403,15 @@ class Run {
 
   ShellChoices& choices_;
   const ReadShellFile& read_file_;
+  const ReadShellFile reader_ = [this](std::string_view path) { return file_of(path); };
   ServersOfWay found_;
   std::vector<Note> notes_;
   std::string may_set_;  // see LaunchCommand::may_set
   std::map<std::string, std::string, std::less<>> files_;
   std::vector<std::string> images_;  // around the command that is read
   int depth_ = 0, nested_left_ = kMostTextsOfRun;
-  std::size_t line_ = 1;  // of the text, where the outermost command begins
+  std::size_t bytes_ = 0;  // of texts inside others
+  std::size_t line_ = 1;   // of the text, where the outermost command begins
 };
 
 }  // namespace

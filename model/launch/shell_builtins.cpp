@@ -66,6 +66,10 @@ std::optional<ShellStatus> ShellRunner::run_builtin(const Words& words, const Sh
     if (std::any_of(words.begin() + 2, words.end(), is_exit)) at_exit_ = words[1].text;
     return success;
   }
+  using Path = std::optional<std::string_view>;
+  if (verb == "popd") variables_.go_to("-");
+  if (verb == "cd" || verb == "pushd")
+    variables_.go_to(words.size() > 1 && !words.back().is_open ? Path(words.back().text) : Path());
   if (verb == "shopt")
     for (const ShellValue& word : words)
       if (is_one_of(word.text, {"nocasematch", "expand_aliases", "lastpipe"}))
@@ -217,11 +221,14 @@ ShellStatus ShellRunner::eval(const Words& words, const ShellNode& node) {
 
 ShellStatus ShellRunner::source(const Words& words, const ShellNode& node) {
   const bool is_named = words.size() > 1 && !words[1].is_open;
-  const auto text = is_named && read_file_ ? read_file_(words[1].text) : std::nullopt;
-  if (!text) return start(words, node), open;
+  const auto file = is_named ? read_shell_file(variables_, read_file_, words[1].text) : std::nullopt;
+  if (!file) return start(words, node), open;
+  expander_.charge(file->text.size());
   const auto before = variables_.arguments;
   if (words.size() > 2) variables_.arguments = Words(words.begin() + 2, words.end());
-  const ShellStatus status = run_text(*text, node.line);
+  const std::string outer = std::exchange(variables_.source_folder, folder_of(file->path));
+  const ShellStatus status = run_text(file->text, node.line);
+  variables_.source_folder = outer;
   if (words.size() > 2) variables_.arguments = before;
   return std::exchange(returns_, false) ? left_with_ : status;
 }

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kMostExpandedBytes = 1 << 20;  // A=$A$A again and again would fill the memory
 
-// "." of $(dirname "$0") and $(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd): where the script lies.
-std::optional<std::string> own_folder(std::string_view command) {
+// $(dirname "$0") and $(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd): where the script lies, "." for the one given.
+std::optional<std::string> own_folder(std::string_view command, const ShellVariables& variables) {
   constexpr std::size_t kMostBytes = 200;
   if (command.size() > kMostBytes || command.find("dirname") == npos) return std::nullopt;
   std::string plain;
@@ -40,11 +40,12 @@ std::optional<std::string> own_folder(std::string_view command) {
     for (std::size_t at = plain.find(long_form); at != npos; at = plain.find(long_form))
       plain.replace(at, std::string_view(long_form).size(), short_form);
   constexpr std::string_view kBegin = "cd $(dirname $0)", kEnd = " && pwd";
-  if (plain == "dirname $0") return ".";
+  const std::string& folder = command.find("BASH_SOURCE") != npos ? variables.source_folder : variables.folder;
+  if (plain == "dirname $0") return folder;
   if (!plain.starts_with(kBegin) || !plain.ends_with(kEnd)) return std::nullopt;
   const std::string below = plain.substr(kBegin.size(), plain.size() - kBegin.size() - kEnd.size());
   if (below.find_first_of(" $`;&|()'*?[") != npos) return std::nullopt;
-  return "." + below;
+  return folder + below;
 }
 
 }  // namespace
@@ -221,7 +222,7 @@ std::size_t ShellExpander::bracketed(std::string_view raw, std::size_t at, Quoti
 
 // Of $(seq 0 3) and $(echo a b), which loops are written with.
 std::optional<std::string> ShellExpander::known_output(std::string_view command) {
-  if (auto folder = own_folder(command)) return folder;
+  if (auto folder = own_folder(command, variables_)) return folder;
   if (command.find_first_of("|;&<>()`\n#*?[~\\") != npos) return std::nullopt;
   while (command.starts_with(' ')) command.remove_prefix(1);
   while (command.ends_with(' ')) command.remove_suffix(1);

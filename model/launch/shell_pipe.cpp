@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "model/launch/front_end.h"
@@ -90,6 +91,26 @@ std::optional<ShellValue> formatted(std::span<const ShellValue> words) {
 
 }  // namespace
 
+std::string folder_of(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == npos) return ".";
+  return std::string(path.starts_with("./") ? "" : "./").append(path.substr(0, slash));
+}
+
+std::optional<ShellFile> read_shell_file(const ShellVariables& variables, const ReadShellFile& read_file,
+                                         std::string_view path) {
+  if (!read_file) return std::nullopt;
+  const auto read = [&](std::string at) -> std::optional<ShellFile> {
+    auto text = read_file(at);
+    return text ? std::optional(ShellFile{std::move(at), std::move(*text)}) : std::nullopt;
+  };
+  if (variables.here == ".") return read(std::string(path));
+  if (variables.here && !path.starts_with('/'))
+    if (auto file = read((std::filesystem::path(*variables.here) / path).lexically_normal().generic_string()))
+      return file;
+  return path.starts_with("./") ? read(std::string(path)) : std::nullopt;
+}
+
 // Nothing: only a running shell knows. What is open in it stands there as it is written.
 std::optional<ShellValue> ShellRunner::output_of(const Words& words, const std::optional<ShellValue>& input) const {
   const std::string_view verb = basename_of(words.front().text);
@@ -102,9 +123,9 @@ std::optional<ShellValue> ShellRunner::output_of(const Words& words, const std::
     std::size_t files = 0;
     for (const ShellValue& word : std::span(words).subspan(1)) {
       if (word.text.starts_with('-')) continue;
-      const auto text = !word.is_open && read_file_ ? read_file_(word.text) : std::nullopt;
-      if (!text) return std::nullopt;
-      out.text += *text;
+      const auto file = word.is_open ? std::nullopt : read_shell_file(variables_, read_file_, word.text);
+      if (!file) return std::nullopt;
+      out.text += file->text;
       ++files;
     }
     return files > 0 ? std::optional(out) : input;
@@ -156,9 +177,9 @@ bool ShellRunner::redirect(const ShellNode& node, ShellStart& one) {
       is_own = true;
     } else if (redirect.op == "<") {
       const ShellValue target = expander_.word(redirect.target);
-      const auto text = !target.is_open && read_file_ ? read_file_(target.text) : std::nullopt;
-      one.input = text ? std::optional(ShellValue{*text}) : std::nullopt;
-      one.is_input_unread = !text && target.text != "/dev/null";
+      const auto file = target.is_open ? std::nullopt : read_shell_file(variables_, read_file_, target.text);
+      one.input = file ? std::optional(ShellValue{file->text}) : std::nullopt;
+      one.is_input_unread = !file && target.text != "/dev/null";
       is_own = true;
     } else if (writes && (redirect.file.empty() || redirect.file == "1")) {
       const ShellValue target = expander_.word(redirect.target);

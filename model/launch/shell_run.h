@@ -97,6 +97,16 @@ struct ShellTest {
 ShellTest evaluate_test(ShellExpander& expander, const ShellVariables& variables, const std::vector<std::string>& words,
                         bool double_brackets);
 
+// The file that a path means where the script is at that point: below its own folder. "./X" is X of that folder too,
+// wherever `cd` has led: so $(dirname "$0")/X is written here.
+struct ShellFile {
+  std::string path, text;
+};
+std::optional<ShellFile> read_shell_file(const ShellVariables& variables, const ReadShellFile& read_file,
+                                         std::string_view path);
+// "./a" of "a/b.sh", "." of "b.sh".
+std::string folder_of(std::string_view path);
+
 // "$1" of "1"; any other name is itself.
 std::string shown_variable(std::string_view name);
 // One of * ? [ that stands for other text.

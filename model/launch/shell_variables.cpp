@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <utility>
 
 namespace a2asim {
@@ -61,6 +62,18 @@ void ShellVariables::open(const std::string& name) {
   variable.items = {{0, {"$" + name, true}}};
   variable.keys.clear();
   variable.is_open = true;
+}
+
+void ShellVariables::go_to(std::optional<std::string_view> path) {
+  if (path == "-") return here.swap(before);
+  before = here;
+  const bool is_own = path && (*path == "." || path->starts_with("./"));  // $(dirname "$0") is written so
+  const bool is_known = is_own || (path && here && !path->starts_with('/') && !path->starts_with('~'));
+  if (!is_known) return here.reset();
+  const std::filesystem::path to = std::filesystem::path(is_own ? "." : *here) / std::string(*path) / "";
+  std::string normal = to.lexically_normal().generic_string();
+  while (normal.size() > 1 && normal.ends_with('/')) normal.pop_back();
+  normal.starts_with("..") ? here.reset() : void(here = std::move(normal));
 }
 
 }  // namespace a2asim

@@ -39,12 +39,19 @@ struct ShellVariables {
   std::map<std::string, std::string, std::less<>> defaults;  // of ${TP:-8} that counted because nobody set TP
   std::size_t shifted = 0;  // how many of the script's own arguments `shift` has taken: $1 is another one behind it
 
+  // Folders, as seen from the script that was given: of $0, of BASH_SOURCE, and where `cd` has led (nothing:
+  // elsewhere), now and before that.
+  std::string folder = ".", source_folder = ".";
+  std::optional<std::string> here = ".", before = ".";
+
   const ShellVariable* find(std::string_view name) const;
   // "3" of $1 behind two shifts, where it is an argument of the script; any other name is itself.
   std::string name_of(std::string_view name) const;
   void set(const std::string& name, ShellValue value);  // a plain value: element 0 of an array
   void set_exported(const std::string& name, ShellValue value);
   void unset(const std::string& name) { named[name] = {}; }
+  // What `cd` does: to a path, to what only the outside knows (nothing), or back ("-").
+  void go_to(std::optional<std::string_view> path);
   void open(const std::string& name);  // only the outside knows it from here on
 };
 

@@ -198,7 +198,7 @@ Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const En
   if (!servers) return servers;
   if (servers->empty() && !search.unread().empty())
     return fail(ErrorKind::bad_input,
-                fmt::format("the text itself starts no server; {}: give the command that it starts", search.unread()));
+                fmt::format("the text itself starts no server; {} give the command that it starts", search.unread()));
   return require_servers(std::move(*servers), text);
 }
 

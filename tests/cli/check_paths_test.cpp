@@ -1,6 +1,7 @@
 // check in daily use: folders of launches, the version beside each, what does not count, fixes as edits, and formats
 // for other programs.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -364,6 +365,33 @@ TEST_CASE("check: an option that this version does not know is taken out, or wri
   CHECK(found["fixes"][0]["cures"] == true);
   CHECK(contains(found["fixes"][1]["words"].get<std::string>(), "upgrade to v0.11.1"));
   CHECK(fixed("new.sh", vllm + " --all2all-backend naive\n") == vllm + "\n");
+}
+
+TEST_CASE("check: a script beside is read, and nothing outside the folder of the one that is given") {
+  const Folder folder;
+  folder.write("launch/worker.sh", kCollapsing + " \"$@\"\n");
+  folder.write("secret.sh", kAgreeing + "\n");
+  fs::create_symlink(folder.path / "secret.sh", folder.path / "launch/link.sh");
+  fs::create_directory(folder.path / "launch/dir.sh");
+  REQUIRE(::mkfifo((folder.path / "launch/pipe.sh").c_str(), 0600) == 0);
+  folder.write("launch/large.sh", kAgreeing + "\n" + std::string((1 << 20) + 1, '#'));
+  const auto check = [&](const std::string& text) {
+    return run({"check", "--sglang", "v0.5.13", folder.write("launch/run.sh", text)});
+  };
+  const Outcome followed = check("bash worker.sh --log-level info\n");
+  CHECK(followed.exit_code == 1);
+  CHECK(contains(followed.out, "run.sh:1 worker.sh, sglang v0.5.13"));
+  CHECK(contains(followed.out, "DISAGREES"));
+  for (const char* outside : {"bash ../secret.sh", "bash link.sh", "bash dir.sh", "bash pipe.sh", "source pipe.sh",
+                              "source link.sh", "bash large.sh", "bash /etc/profile", "bash gone.sh"}) {
+    CAPTURE(outside);
+    const Outcome unread = check(outside + std::string("\n"));
+    CHECK(unread.exit_code == 2);
+    CHECK(contains(unread.err, "is not read: put it beside the script"));
+    const Outcome other = check(outside + ("\n" + kAgreeing));
+    CHECK(other.exit_code == 0);
+    CHECK(contains(other.out, "is not read"));
+  }
 }
 
 TEST_CASE("check: --fix takes no option where a file beside the launch says otherwise") {

@@ -56,13 +56,12 @@ TEST_CASE("shell: what is given to a shell and not known is said") {
     return servers->front().command.notes.empty() ? std::string() : servers->front().command.notes.front().message;
   };
   for (const char* unknown : {"curl -s https://host/run.sh | bash", "sed s/A/B/ run.in | sudo bash -x",
-                              "bash -s < run.sh", "./make.sh | sh -", "{ echo a; date; } | sh"}) {
+                              "bash -s < run.sh", "make_script | sh -", "{ echo a; date; } | sh"}) {
     CAPTURE(unknown);
     CHECK(said(unknown).find("the text itself starts no server; line 1: what") == 0);
     CHECK(said(unknown + ("\n" + kServer)).find("is given to run is not known") != std::string::npos);
   }
-  for (const char* harmless : {"ls | grep x", "echo y | bash run.sh", "curl -s x | jq .", "true | bash -c 'exit 0'",
-                               "while read h; do bash start.sh $h; done < hosts"}) {
+  for (const char* harmless : {"ls | grep x", "curl -s x | jq .", "true | bash -c 'exit 0'"}) {
     CAPTURE(harmless);
     CHECK(said(harmless + ("\n" + kServer)).empty());
     CHECK(said(harmless).find("starts no server that is known here") != std::string::npos);

@@ -226,6 +226,9 @@ TEST_CASE("static caps: a request limit that memory bounds first is a warning, w
   inputs.memory_bounds_requests = true;
   CHECK_FALSE(has(inputs, StaticCapOutcome::exceeds));
   CHECK(item(inputs, Phase::eager_decode).message.starts_with("from 129 running requests per replica on"));
+  CHECK(item(inputs, Phase::eager_decode).fix ==
+        "set --max-running-requests to at most 128 times dp_size, or raise "
+        "SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK (up to 1024)");
   inputs.decode_graph_max_bs = 256;  // captured whatever runs
   CHECK(has(inputs, StaticCapOutcome::exceeds));
 
@@ -235,6 +238,11 @@ TEST_CASE("static caps: a request limit that memory bounds first is a warning, w
   };
   CHECK(verdict("--max-running-requests 8192 --disable-cuda-graph") == Verdict::over_capacity);  // 1024 a replica
   CHECK(verdict("--max-running-requests 30000 --disable-cuda-graph") == Verdict::agrees);
+  const auto report =
+      check_deployment(*a2asim::test::deploy("v0.5.16", base + "--max-running-requests 30000 --disable-cuda-graph"));
+  const auto warning = std::ranges::find(report.findings, Severity::warning, &CheckFinding::severity);
+  REQUIRE(warning != report.findings.end());
+  CHECK(warning->consequence == "the dispatcher asserts and the rank dies, its peers wait");
   CHECK(verdict("--max-running-requests 30000 --cuda-graph-max-bs 256") == Verdict::over_capacity);
   CHECK(verdict("--max-running-requests 30000 --disable-cuda-graph --max-total-tokens 1000000") ==
         Verdict::over_capacity);

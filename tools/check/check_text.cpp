@@ -157,11 +157,16 @@ std::vector<std::string> head(const CheckReport& report, const TextStyle& style)
   // The verdict is about sizes: bytes may go wrong all the same.
   const bool is_unsafe = report.verdict == Verdict::agrees && report.has_error();
   const bool by_nodes = report.verdict == Verdict::disagrees && !has(report, FindingKind::geometry_disagreement);
+  const bool is_up_to =
+      report.verdict == Verdict::agrees && std::ranges::any_of(report.findings, [](const CheckFinding& finding) {
+        return finding.kind == FindingKind::static_cap && finding.severity == Severity::warning;
+      });
   std::vector<std::string> lines = {
-      fmt::format("{}{}: {}", painted(word, is_unsafe ? "1;31" : colour_of(report.verdict), style.colour),
+      fmt::format("{}{}: {}{}", painted(word, is_unsafe ? "1;31" : colour_of(report.verdict), style.colour),
                   is_unsafe ? " on sizes, yet bytes go wrong" : "",
-                  by_nodes ? "the commands of the nodes do not go together" : verdict_in_words(report.verdict))};
-  if (is_unsafe) lines = wrap(lines.front(), kTextWidth, 2);
+                  by_nodes ? "the commands of the nodes do not go together" : verdict_in_words(report.verdict),
+                  is_up_to ? " below what the warning names" : "")};
+  if (is_unsafe || is_up_to) lines = wrap(lines.front(), kTextWidth, 2);
   std::vector<std::string> facts;
   if (!report.backend.empty()) facts.push_back(topology_words(report));
   const std::string capacity = capacity_words(report);

@@ -82,6 +82,19 @@ bool is_markdown_without_fences(const LaunchText& text) {
          text.text.find("```") == std::string::npos && text.text.find("~~~") == std::string::npos;
 }
 
+// A plain file in the folder of the script or below; a link that leads out of it is none.
+std::optional<std::string> read_file_beside(const std::string& script, std::string_view path) {
+  if (path.starts_with('/') || path.find("..") != std::string_view::npos) return std::nullopt;
+  std::error_code error;
+  const fs::path parent = fs::path(script).parent_path();
+  const fs::path folder = fs::canonical(parent.empty() ? "." : parent, error);
+  const fs::path file = error ? fs::path() : fs::canonical(folder / path, error);
+  if (error || !fs::is_regular_file(file, error) || fs::file_size(file, error) > kMostBytes) return std::nullopt;
+  if (std::ranges::mismatch(folder, file).in1 != folder.end()) return std::nullopt;
+  Result<std::string> text = read_text_file(file.string());
+  return text ? std::optional(std::move(*text)) : std::nullopt;
+}
+
 LaunchText read_text_of(CommandSource source, Result<std::string> text, const Environment& env) {
   LaunchText out{std::move(source), "", {}, std::nullopt};
   if (!text) {
@@ -97,13 +110,11 @@ LaunchText read_text_of(CommandSource source, Result<std::string> text, const En
                                   is_file ? "file '" + one_line(out.source.path) + "'" : "standard input")};
     return out;
   }
-  const auto read_beside = [&](std::string_view path) -> std::optional<std::string> {
-    if (!is_file || path.starts_with('/') || path.find("..") != std::string_view::npos) return std::nullopt;
-    Result<std::string> beside = read_text_file((fs::path(out.source.path).parent_path() / path).string());
-    return beside && beside->size() <= kMostBytes ? std::optional(std::move(*beside)) : std::nullopt;
+  const auto read_beside = [&](std::string_view path) {
+    return is_file ? read_file_beside(out.source.path, path) : std::nullopt;
   };
-  Result<std::vector<LaunchedServer>> servers = find_servers_in_file(
-      is_markdown_without_fences(out) ? indented_code(out.text) : out.text, env, read_beside);
+  Result<std::vector<LaunchedServer>> servers =
+      find_servers_in_file(is_markdown_without_fences(out) ? indented_code(out.text) : out.text, env, read_beside);
   if (servers)
     out.servers = std::move(*servers);
   else

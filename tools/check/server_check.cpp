@@ -166,6 +166,23 @@ Result<void> read_surroundings(const ServerOptions& options, PreparedServer& out
   return add_environment(env, out.how.env);
 }
 
+// The oldest release, newer than the version, that has all these options: "v0.5.20"; "" where none is known.
+std::string newer_that_knows(const PreparedServer& prepared, std::span<const std::string> options) {
+  const Engine& engine = *prepared.engine;
+  const auto knows_all = [&](const Version& version) {
+    return std::ranges::none_of(options,
+                                [&](const std::string& one) { return engine.spellings(version, one).empty(); });
+  };
+  for (const Version* version : engine.versions()) {
+    if (version->date <= prepared.version().date) continue;
+    for (const Release& release : version->releases) {
+      const auto own = engine.find_version(release.name);  // it may have more or less than its version
+      if (own && own->version != nullptr && knows_all(*own->version)) return std::string(release.name);
+    }
+  }
+  return "";
+}
+
 // Options that this version's parser does not know: without them, as they were probably meant, or where they are known.
 std::vector<Fix> fixes_of_unknown_options(const PreparedServer& prepared) {
   const Engine& engine = *prepared.engine;
@@ -202,12 +219,8 @@ std::vector<Fix> fixes_of_unknown_options(const PreparedServer& prepared) {
   if (unknown.empty()) return out;
   if (meant.steps.size() > without.steps.size()) out.push_back(meant);
   out.push_back(without);
-  for (const Version* version : engine.versions()) {
-    const auto knows = [&](const std::string& option) { return !engine.spellings(*version, option).empty(); };
-    if (version->date <= prepared.version().date || !std::ranges::all_of(unknown, knows)) continue;
-    out.push_back(upgrade_to(first_release(*version), fmt::format("which has {}", fmt::join(unknown, ", "))));
-    break;
-  }
+  if (const std::string newer = newer_that_knows(prepared, unknown); !newer.empty())
+    out.push_back(upgrade_to(newer, fmt::format("which has {}", fmt::join(unknown, ", "))));
   return out;
 }
 

@@ -74,20 +74,23 @@ Result<DeployedCommand> deploy(LaunchCommand command, const DeployOptions& optio
   }
   // A front end of its own takes more options than the server's.
   const bool is_server = out.launch.front_end == nullptr || out.launch.front_end->is_server;
-  // A change stands for all that was built on it: what some other version takes is a note there, and no refusal.
+  const auto is_known = [](const std::string& word) { return !lists_with(word.substr(0, word.find('='))).empty(); };
+  // A change stands for all that was built on it: what some other version takes is a note there, and no refusal. A
+  // release is what it is.
   const auto is_this = [&](const Generation& one) { return &one == &generation; };
-  if (std::ranges::any_of(generations(), is_this))
-    std::erase_if(parsed->unrecognized,
-                  [](const std::string& word) { return !lists_with(word.substr(0, word.find('='))).empty(); });
+  const bool is_release =
+      std::ranges::find(generation.releases, generation.name, &Release::name) != generation.releases.end();
+  if (!is_release && std::ranges::any_of(generations(), is_this)) std::erase_if(parsed->unrecognized, is_known);
   for (std::string& word : parsed->unrecognized)
     if (word.find_first_not_of(' ') == std::string::npos) word = "'" + word + "'";  // of a backslash before a blank
   if (is_server && !parsed->unrecognized.empty()) {
     const std::string words = fmt::format("{}", fmt::join(parsed->unrecognized, " "));
-    if (!generation.options_are_complete)  // it may have it all the same: no verdict without knowing what it does
+    // It may have it all the same: no verdict without knowing what it does.
+    if (!generation.options_are_complete && std::ranges::none_of(parsed->unrecognized, is_known))
       return fail(
           ErrorKind::bad_input,
           fmt::format("{} is no option of SGLang that is known up to {} ({}): {}, or name the version that has it",
-                      one_line(words, 100), generation.name, generation.date,
+                      one_line(words, 100), name_of_state(generation), generation.date,
                       fix_for_unrecognized(generation, parsed->unrecognized)));
     out.refused =
         Error{ErrorKind::parse_error, "launch_server: error: unrecognized arguments: " + one_line(words, 200)};

@@ -169,10 +169,15 @@ void check_decode(const StaticCapInputs& inputs, std::vector<StaticCapItem>& ite
                                  decode_origin(inputs, *requests));
     if (item.outcome == StaticCapOutcome::exceeds && inputs.memory_bounds_requests) {
       item.outcome = StaticCapOutcome::beyond_memory;
+      const StaticCapRow& row = row_of(inputs.backend);
+      const std::int64_t most = own_limit(inputs);
       item.message = fmt::format(
-          "from {} running requests per replica on, more tokens per rank than {} = {}: {}; the request "
-          "limit of {} a replica admits that, if the memory holds so many",
-          safe_requests(inputs) + 1, row_of(inputs.backend).env, item.cap, row_of(inputs.backend).above_cap, *requests);
+          "from {} running requests per replica on, more tokens per rank than {} = {}; the limit of {} admits as many, "
+          "if memory does",
+          safe_requests(inputs) + 1, row.env, item.cap, *requests);
+      item.fix = fmt::format("set --max-running-requests to at most {} times dp_size", safe_requests(inputs));
+      if (most == 0 || item.cap < most)
+        item.fix += fmt::format(", or raise {}{}", row.env, most == 0 ? "" : fmt::format(" (up to {})", most));
     }
     items.push_back(std::move(item));
   } else {

@@ -120,6 +120,7 @@ void add_static_findings(const StaticCapInputs& inputs, const std::vector<Static
                                             row_of(inputs.backend).env, item.cap));
     } else if (item.outcome == StaticCapOutcome::beyond_memory) {
       finding.severity = Severity::warning;
+      finding.consequence = row_of(inputs.backend).above_cap;
     } else if (item.outcome == StaticCapOutcome::refused) {
       finding.kind = FindingKind::rejected;
       finding.severity = Severity::error;

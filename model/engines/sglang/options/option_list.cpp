@@ -280,7 +280,9 @@ std::string lists_with(std::string_view option) {
   std::string_view first, last;
   for (const List& list : lists()) {
     if (option_set(list.list).find(option) == nullptr) continue;
-    if (first.empty()) first = list.description;
+    const bool is_release = list.list.name.starts_with('v');
+    if (first.empty() || (is_release && !first.starts_with('v'))) first = list.description;
+    if (!is_release && last.starts_with('v')) continue;
     last = list.description;
   }
   return first == last ? std::string(first) : fmt::format("{} to {}", first, last);
