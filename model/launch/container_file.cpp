@@ -190,6 +190,8 @@ class Containers {
       add_setting(settings, name, filled(item["value"].Scalar(), settings, given_));
     const YAML::Node from =
         item["valueFrom"] && item["valueFrom"].IsMap() ? item["valueFrom"]["configMapKeyRef"] : YAML::Node();
+    if (item["valueFrom"] && !from && is_variable_of_engines(name) && !given_.get(name))
+      piece.unread.push_back(fmt::format("{}, which valueFrom gives", name));
     const YAML::Node all = item["configMapRef"];
     for (const YAML::Node& reference : {from, all}) {
       if (!reference || !reference.IsMap()) continue;
@@ -280,13 +282,18 @@ class Containers {
     }
   }
 
-  // ConfigMaps are mounted: their YAML files, as a shell would write them.
+  // ConfigMaps are mounted: their YAML files and scripts, as a shell would write them. Of a name that two of them have,
+  // the container's own is not known.
   std::string files() const {
     constexpr std::string_view kEnd = "END_OF_CONFIG_MAP";
+    std::map<std::string, int> count;
+    for (const auto& [name, data] : config_maps_)
+      for (const auto& [file, content] : data) ++count[file];
     std::string text;
     for (const auto& [name, data] : config_maps_)
       for (const auto& [file, content] : data)
-        if ((file.ends_with(".yaml") || file.ends_with(".yml")) && content.find(kEnd) == std::string::npos)
+        if ((file.ends_with(".yaml") || file.ends_with(".yml") || is_named_as_script(file)) && count[file] == 1 &&
+            content.find(kEnd) == std::string::npos)
           text += fmt::format("cat > {} <<'{}'\n{}\n{}\n", shell_quote(file), kEnd, content, kEnd);
     return text;
   }

@@ -149,6 +149,40 @@ std::optional<std::size_t> reads_script(std::span<const ShellValue> words) {
   return at;
 }
 
+// `serve MODEL ..` names the model without a flag, and some options are the front end's own.
+std::vector<std::string> server_arguments(const FrontEnd& front_end, std::span<const std::string> words) {
+  std::vector<std::string> argv;
+  const std::string_view dropped = front_end.dropped_option;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (!dropped.empty() && word == dropped)
+      ++i;
+    else if (dropped.empty() || !(word.starts_with(dropped) && word.substr(dropped.size()).starts_with('=')))
+      argv.emplace_back(word);
+  }
+  if (!front_end.model_option.empty() && !argv.empty() && !argv.front().empty() && argv.front().front() != '-')
+    argv.emplace(argv.begin(), front_end.model_option);
+  return argv;
+}
+
+bool is_variable_of_engines(std::string_view name) {
+  return std::ranges::any_of(launch_syntaxes(), [&](const LaunchSyntax* syntax) {
+    return std::ranges::any_of(syntax->variable_prefixes,
+                               [&](std::string_view prefix) { return name.starts_with(prefix); });
+  });
+}
+
+bool reads_python(std::span<const ShellValue> words) {
+  const auto at = std::ranges::find_if(
+      words, [](const ShellValue& word) { return !word.is_open && basename_of(word.text).starts_with("python"); });
+  if (at == words.end()) return false;
+  for (const ShellValue& word : std::span(at + 1, words.end())) {
+    if (word.text == "-") return true;
+    if (!word.text.starts_with('-') || word.text.find_first_of("cm") != npos) return false;
+  }
+  return true;
+}
+
 bool is_named_as_script(std::string_view word) {
   static constexpr std::string_view kEndings[] = {".sh", ".bash", ".slurm", ".sbatch"};
   return std::ranges::any_of(kEndings, [&](std::string_view ending) { return word.ends_with(ending); });

@@ -39,6 +39,13 @@ std::optional<std::size_t> reads_script(std::span<const ShellValue> words);
 // Whether the command hands its standard input, or a script that it names, to a shell.
 bool runs_scripts(std::span<const ShellValue> words);
 
+// `serve MODEL ..` names the model without a flag, and some options are the front end's own.
+std::vector<std::string> server_arguments(const FrontEnd& front_end, std::span<const std::string> words);
+// Whether some engine looks at a variable of this name.
+bool is_variable_of_engines(std::string_view name);
+// python3, python3 - ARGS: it runs what it reads.
+bool reads_python(std::span<const ShellValue> words);
+
 // Where a script FILE stands that the words run: `bash -x FILE 8`, `A=1 ./FILE`, `srun -N2 FILE.sh`. Its word is open
 // where only the outside knows which file it is.
 std::optional<std::size_t> find_script(std::span<const ShellValue> words);

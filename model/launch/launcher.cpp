@@ -107,12 +107,36 @@ bool is_image(std::string_view word) {
 
 }  // namespace
 
+std::vector<std::vector<ShellValue>> programs_of_mpi(std::span<const ShellValue> words) {
+  const auto mpi = std::ranges::find_if(words, [](const ShellValue& word) { return is_mpi(word.text); });
+  std::vector<std::vector<ShellValue>> programs;
+  std::vector<std::vector<std::string>> servers;
+  for (auto begin = mpi; begin != words.end();) {
+    const auto end = std::find(begin + 1, words.end(), ShellValue{":"});
+    std::vector<ShellValue> own(words.begin(), mpi + 1);
+    own.insert(own.end(), begin + 1, end);
+    if (const auto found = find_front_end(own)) {
+      std::vector<std::string>& server = servers.emplace_back();
+      for (std::size_t i = found->front; i < own.size(); ++i) server.push_back(own[i].text);
+      programs.push_back(std::move(own));
+    }
+    begin = end;
+  }
+  const bool differ = std::ranges::any_of(servers, [&](const auto& one) { return one != servers.front(); });
+  return differ ? programs : std::vector<std::vector<ShellValue>>();
+}
+
 void read_launcher(std::span<const ShellValue> before, LaunchCommand& command) {
   std::vector<std::string> words;
   for (const ShellValue& word : before) words.push_back(word.text);
-  bool contains = false;
+  bool contains = false, is_env = false;
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string_view name = basename_of(words[at]);
+    // env $(cat FILE), docker run --env-file FILE
+    const bool is_file = words[at].starts_with("--env-file=") || (at > 0 && words[at - 1] == "--env-file");
+    if (is_file || (is_env && before[at].is_many))
+      command.notes.push_back({fmt::format("{} is not read: what it sets is not known", words[at])});
+    is_env |= name == "env";
     contains |= name == "docker" || name == "podman" || name == "nerdctl";
     std::string_view image = words[at];
     if (image.starts_with("--container-image="))

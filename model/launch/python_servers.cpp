@@ -1,10 +1,13 @@
 // Servers that a Python test or script starts, as shell text. It is read as data, never run: literals, names that
 // literals were assigned to, and lists that are put together from them. What is anything else stays open.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "model/launch/file_kinds.h"
+#include "model/launch/front_end.h"
 #include "model/launch/launch_text.h"
 #include "model/launch/shell_syntax.h"
 
@@ -120,7 +123,7 @@ class Reader {
       else if (depth == 0 && token.kind == Token::Kind::name && tokens_[i + 1].is("=") && !tokens_[i + 2].is("="))
         assign(i);
       else if (token.kind == Token::Kind::name && tokens_[i + 1].is("("))
-        call(i);
+        shell_call(i), call(i);
       else if (token.text == "environ" && tokens_[i + 1].is("["))
         set_environment(i);
     }
@@ -286,6 +289,25 @@ class Reader {
     for (const PythonWord& word : list(i, end)) text += word.shell() + ' ';
     pieces_.push_back({text + "\n", class_.empty() ? function_ : class_, tokens_[i].line, false, {}});
     return end - 1;
+  }
+
+  // os.system("python3 -m .."), subprocess.Popen(command, shell=True), shlex.split("..")
+  void shell_call(std::size_t i) {
+    static constexpr std::string_view kCalls[] = {"system",     "Popen",        "run",  "call",
+                                                  "check_call", "check_output", "split"};
+    if (std::ranges::find(kCalls, tokens_[i].text) == std::end(kCalls)) return;
+    std::string text;
+    bool is_open = false;
+    for (std::size_t at = i + 2; tokens_[at].kind == Token::Kind::string; ++at) {
+      text += tokens_[at].text;
+      is_open |= tokens_[at].is_open;
+    }
+    if (const auto known = scalars_.find(tokens_[i + 2].text); text.empty() && known != scalars_.end())
+      text = known->second.text;
+    if (!names_a_server(text)) return;
+    LaunchPiece piece{environment() + text + "\n", class_.empty() ? function_ : class_, tokens_[i].line, false, {}};
+    if (is_open) piece.unread.push_back(fmt::format("the f-string in line {}", piece.line));
+    pieces_.push_back(std::move(piece));
   }
 
   // popen_launch_server(model, url, other_args=[..], env={..}) and sgl.Engine(model_path=.., tp_size=8)

@@ -21,22 +21,6 @@ constexpr int kMostNestedTexts = 8;   // texts inside each other
 constexpr int kMostTextsOfRun = 256;  // inside others, in one run
 constexpr std::size_t kMostBytesOfRun = 4 << 20;
 
-// `serve MODEL ..` names the model without a flag, and some options are the front end's own.
-std::vector<std::string> server_arguments(const FrontEnd& front_end, std::span<const std::string> words) {
-  std::vector<std::string> argv;
-  const std::string_view dropped = front_end.dropped_option;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    if (!dropped.empty() && word == dropped)
-      ++i;
-    else if (dropped.empty() || !(word.starts_with(dropped) && word.substr(dropped.size()).starts_with('=')))
-      argv.emplace_back(word);
-  }
-  if (!front_end.model_option.empty() && !argv.empty() && !argv.front().empty() && argv.front().front() != '-')
-    argv.emplace(argv.begin(), front_end.model_option);
-  return argv;
-}
-
 bool is_variable_of(std::string_view engine, std::string_view name) {
   for (const LaunchSyntax* syntax : launch_syntaxes())
     if (syntax->front_ends.front().engine == engine)
@@ -111,6 +95,10 @@ class Run {
     if (sets) return keep_unread(start, verb), Result<void>{};
     keep_files(start, verb);
     if (starts_nothing(words)) return {};
+    const auto programs = programs_of_mpi(words);
+    for (const std::vector<ShellValue>& own : programs)
+      if (auto ok = command({.words = own, .variables = start.variables, .line = start.line}); !ok) return ok;
+    if (!programs.empty()) return {};
     const auto found = find_front_end(words);
     const auto before = std::span(words).first(found ? found->front : words.size());
     ShellVariables variables = start.variables;
@@ -199,6 +187,7 @@ class Run {
       const std::string text = file->second;
       return inner(text, std::move(variables), std::span(start.words).subspan(i + 1));
     }
+    if (start.input && reads_python(start.words)) return python(start.input->text, variables);
     const auto script = reads_script(start.words);
     if (const auto file = find_script(start.words); file && !script) return script_file(start, *file);
     const std::string_view shell = basename_of(start.words.front().text);
@@ -256,7 +245,22 @@ class Run {
 
   // A file of containers inside the text.
   Result<void> containers(const std::string& text, const ShellVariables& variables) {
-    const auto found = pieces_of_yaml(text, {});
+    return pieces(pieces_of_yaml(text, {}), variables);
+  }
+
+  // python3 - <<EOF
+  Result<void> python(const std::string& text, const ShellVariables& variables) {
+    auto found = pieces_of_python(text);
+    if (!found) found = pieces_of_python_servers(text, true);
+    const std::size_t servers = count();
+    auto done = pieces(found, variables);
+    if (!done || count() > servers || !names_a_server(text)) return done;
+    found_.unread = fmt::format("line {}: the Python text names a server, and how it starts it is not read:", line_);
+    notes_.push_back({*found_.unread + " it is not looked at", true});
+    return done;
+  }
+
+  Result<void> pieces(const std::optional<LaunchPieces>& found, const ShellVariables& variables) {
     if (!found) return {};
     if (found->error) return fail(ErrorKind::bad_input, fmt::format("line {}: {}", line_, found->error->message));
     for (const LaunchPiece& piece : found->pieces) {

@@ -89,7 +89,7 @@ ShellStatus ShellRunner::leave(const Words& words) {
 }
 
 // Options in front of the names; the verb itself counts for some of them.
-ShellRunner::Declaration ShellRunner::read_declaration(std::span<const std::string> words) {
+ShellRunner::Declaration ShellRunner::read_declaration(std::span<const std::string> words, std::size_t line) {
   Declaration out;
   out.verb = words.front();
   bool is_global = false;
@@ -113,9 +113,9 @@ ShellRunner::Declaration ShellRunner::read_declaration(std::span<const std::stri
     if (adds && has('l')) out.letters = 'l';
     if (adds && has('u')) out.letters = 'u';
     if (out.verb != "export" && adds && has('n'))
-      refuse(1, fmt::format("{} -n, a second name of a variable, is not read: use the variable itself", out.verb));
+      refuse(line, fmt::format("{} -n, a second name of a variable, is not read: use the variable itself", out.verb));
     if (adds && has('f') && out.verb == "export")
-      refuse(1, "export -f hands a function to other shells, which is not read: call it in this text");
+      refuse(line, "export -f hands a function to other shells, which is not read: call it in this text");
   }
   out.is_exported |= out.verb == "export" && !out.takes_export;
   out.is_readonly |= out.verb == "readonly";
@@ -126,7 +126,7 @@ ShellRunner::Declaration ShellRunner::read_declaration(std::span<const std::stri
 // `export A=1 B`, `local -i TP=4`, `unset A`: true when the words are such a command.
 bool ShellRunner::declare(std::span<const std::string> words, const ShellNode& node) {
   if (words.empty() || !is_declaration(words.front())) return false;
-  const Declaration declaration = read_declaration(words);
+  const Declaration declaration = read_declaration(words, node.line);
   const bool lists =
       words.size() > 1 && words[1].starts_with('-') && words[1].find_first_of("fFp") != std::string::npos;
   if (declaration.verb == "unset") return unset(words), true;

@@ -125,7 +125,7 @@ class ShellRunner {
   // --- shell_builtins.cpp
   std::optional<ShellStatus> run_builtin(const Words& words, const ShellNode& node);
   bool declare(std::span<const std::string> words, const ShellNode& node);
-  Declaration read_declaration(std::span<const std::string> words);
+  Declaration read_declaration(std::span<const std::string> words, std::size_t line);
   void declare_name(const Declaration& declaration, std::string_view name);
   void finish_declaration(const Declaration& declaration, std::string_view name);
   void unset(std::span<const std::string> words);

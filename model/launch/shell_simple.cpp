@@ -54,7 +54,7 @@ ShellStatus ShellRunner::run_array(const ShellNode& node) {
   Declaration declaration;
   const bool declares = !node.operators.empty() && is_declaration(node.operators.front());
   if (declares) {
-    declaration = read_declaration(node.operators);
+    declaration = read_declaration(node.operators, node.line);
     declare(node.operators, node);
   } else {
     for (const std::string& raw : node.operators)

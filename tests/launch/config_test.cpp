@@ -97,6 +97,25 @@ TEST_CASE("launcher: parts of an MPI launch have variables of their own") {
   CHECK(command.env.get("C") == "3");
 }
 
+TEST_CASE("launchers: mpirun with several programs, and variables from files") {
+  const auto all =
+      find_servers("mpirun -n 1 -x A=1 sglang serve --tp 1 : -n 2 -x A=2 sglang serve --tp 2 : -n 1 python3 x.py");
+  REQUIRE(all);
+  REQUIRE(all->size() == 2);
+  CHECK((*all)[0].command.argv == Words{"--tp", "1"});
+  CHECK((*all)[1].command.argv == Words{"--tp", "2"});
+  CHECK((*all)[1].command.env.get("A") == "2");
+  for (const char* launch : {"env $(cat .env | xargs) sglang serve", "docker run --env-file .env i:1 sglang serve",
+                             "docker run --env-file=.env i:1 sglang serve"}) {
+    CAPTURE(launch);
+    const auto found = find_servers(launch);
+    REQUIRE(found);
+    REQUIRE(found->front().command.notes.size() == 1);
+    CHECK(found->front().command.notes.front().message.find(" is not read: what it sets is not known") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("launcher: images of docker run and srun") {
   CHECK(command_of("docker run --rm -p 8000:8000 -v /a:/b -e A=b:c nvcr.io/x/release:1.2.0 trtllm-serve M").image ==
         "nvcr.io/x/release:1.2.0");

@@ -17,6 +17,46 @@ const std::string kWords = "[sglang, serve, --tp, '8']";
 // A file with one container, whose first key stands in line 4.
 std::string container(const std::string& keys) { return "services:\n  s:\n    image: r:1\n" + keys; }
 
+TEST_CASE("containers: scripts of ConfigMaps and beside the file, and those that are not there") {
+  const std::string server = "python3 -m sglang.launch_server ";
+  const std::string map = "kind: ConfigMap\nmetadata: {name: scripts}\ndata:\n  run.sh: |\n    #!/bin/bash\n    " +
+                          server + "--tp 4 \"$@\"\n---\n";
+  const std::string pod =
+      "kind: Pod\nspec:\n  containers:\n  - name: worker\n    command: [/scripts/run.sh, --dp, '2']\n";
+  const auto first = find_servers_in_file(map + pod);
+  REQUIRE(first);
+  CHECK(first->front().command.argv == std::vector<std::string>{"--tp", "4", "--dp", "2"});
+  CHECK(first->front().line == 12);
+  // Which of two is mounted is not known.
+  const std::string other = "kind: ConfigMap\nmetadata: {name: others}\ndata:\n  run.sh: echo\n---\n";
+  const auto unknown = find_servers_in_file(other + map + pod);
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().message.find("worker, line 17: /scripts/run.sh is not read") != std::string::npos);
+  // A variable of the engine that the cluster gives, and one that is none.
+  const auto given = [&](const std::string& name) {
+    return described(
+        "kind: Pod\nspec:\n  containers:\n  - name: w\n    command: [sglang, serve, --tp, $T]\n    env:\n    - name: " +
+        name + "\n      valueFrom: {fieldRef: {fieldPath: x}}\n");
+  };
+  CHECK(given("SGLANG_X") == "5 w|--tp|$T not read: SGLANG_X, which valueFrom gives\n");
+  CHECK(given("POD_IP") == "5 w|--tp|$T\n");
+  CHECK(described("kind: Pod\nspec:\n  containers:\n  - name: w\n    command: [sh, -c, \"sglang serve $X\"]\n") ==
+        "5 w not read: $X in line 5\n");
+  CHECK(described("# x\n```sh\ncd x\nsglang serve $X\n```\n") == "4 not read: $X in line 4\n");
+  CHECK(described("[Unit]\nDescription=x\n[Service]\nExecStart=/usr/bin/sglang serve\n").starts_with("this is a unit"));
+  const ReadShellFile beside = [&](std::string_view path) -> std::optional<std::string> {
+    return path == "run.sh" ? std::optional(server + "--tp $1") : std::nullopt;
+  };
+  const std::string compose =
+      "services:\n  a:\n    command: bash run.sh 8\n  b:\n    command: bash gone.sh\n  c:\n    command: redis-server\n";
+  const auto read = find_servers_in_file(compose, {}, beside);
+  REQUIRE(read);
+  REQUIRE(read->size() == 1);
+  CHECK(read->front().command.argv == std::vector<std::string>{"--tp", "8"});
+  REQUIRE(read->front().command.notes.size() == 1);
+  CHECK(read->front().command.notes.front().message.starts_with("b, line 5: gone.sh is not read"));
+}
+
 }  // namespace
 
 TEST_CASE("containers: a text is split without a shell, a list is words") {

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "model/launch/launch_file.h"
+#include "tests/launch/described.h"
 
 using namespace a2asim;
+using test::described;
 using Words = std::vector<std::string>;
 
 namespace {
@@ -20,6 +22,17 @@ std::vector<LaunchedServer> servers_of(const std::string& text) {
 const std::string kImports = "import os\nfrom sglang.test.test_utils import popen_launch_server\n";
 
 }  // namespace
+
+TEST_CASE("python: commands in strings") {
+  const std::string head = "import os, subprocess, shlex\n";
+  CHECK(described(head + "os.system('sglang serve --tp 8')\n") == "2|--tp|8\n");
+  CHECK(described(head + "subprocess.Popen('A=1 sglang serve '\n  '--tp 8', shell=True)\n") == "2 A=1|--tp|8\n");
+  CHECK(described(head + "c = 'sglang serve --tp 4'\nsubprocess.run(c, shell=True)\n") == "3|--tp|4\n");
+  CHECK(described(head + "subprocess.run(shlex.split('sglang serve --tp 2'))\n") == "2|--tp|2\n");
+  CHECK(described(head + "os.system(f'sglang serve --tp {tp}')\n").find("not read: the f-string in line 2") !=
+        std::string::npos);
+  CHECK(described(head + "os.system('pkill -f \"sglang serve\"')\n") == "none");
+}
 
 TEST_CASE("python: the options of popen_launch_server") {
   const auto servers = servers_of(kImports + R"(

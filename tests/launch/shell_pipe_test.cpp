@@ -70,6 +70,28 @@ TEST_CASE("shell: what is given to a shell and not known is said") {
   CHECK(find_servers("cat flags | xargs " + kServer)->front().command.unread == Words{"what xargs reads in line 1"});
 }
 
+TEST_CASE("shell: Python text that a script gives to python") {
+  const std::string known =
+      "import subprocess\nsubprocess.run(['python3', '-m', 'sglang.launch_server', '--tp', '4'])\n";
+  for (const std::string& script : {"python3 <<'EOF'\n" + known + "EOF", "python3 -u - x <<EOF\n" + known + "EOF",
+                                    "cat <<EOF | python3 -\n" + known + "EOF"}) {
+    CAPTURE(script);
+    const auto servers = find_servers(script);
+    REQUIRE(servers);
+    CHECK(servers->front().command.argv == Words{"--tp", "4"});
+  }
+  const std::string hidden = "import os\nname = 'sglang.launch_server'\nos.execvp('python3', f(name))\n";
+  const auto alone = find_servers("python3 - <<EOF\n" + hidden + "EOF");
+  REQUIRE_FALSE(alone);
+  CHECK(alone.error().message.find("line 1: the Python text names a server") != std::string::npos);
+  const auto beside = find_servers("python3 - <<EOF\n" + hidden + "EOF\n" + kServer + "1");
+  REQUIRE(beside);
+  REQUIRE(beside->front().command.notes.size() == 1);
+  CHECK(beside->front().command.notes.front().is_warning);
+  CHECK(by_us("python3 - <<EOF\nprint('sglang')\nEOF\npython3 x.py <<EOF\n" + hidden + "EOF\n" + kServer + "1") ==
+        "1|\n");
+}
+
 TEST_CASE("shell: containers that a script hands to kubectl") {
   const std::string yaml =
       "kind: Pod\nspec:\n  containers:\n  - name: worker\n    image: lmsysorg/sglang:v0.5.12\n"

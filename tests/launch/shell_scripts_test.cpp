@@ -155,6 +155,7 @@ TEST_CASE("shell: scripts that start each other without end, too many texts, and
   const auto broken = find_servers("bash run.sh", {}, own(kServer + "'"));
   REQUIRE_FALSE(broken);
   CHECK(broken.error().message.starts_with("run.sh: line 1"));
+  CHECK(error_of("\n\nexport -f f").starts_with("line 3 of the command"));
   // Every text counts: none is left out in silence.
   const std::string last = "for i in $(seq 100); do bash -c 'sleep 1; echo'; done\nbash -c '" + kServer + "2'\n";
   CHECK(by_us(last + kServer + "1") == "2|\n1|\n");

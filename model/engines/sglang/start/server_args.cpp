@@ -113,6 +113,8 @@ Error explain(const ArgparseProblem& full, OptionList list) {
       return {ErrorKind::bad_input, problem.text + "; write the value behind it"};
     case What::too_large:
       return {ErrorKind::bad_input, problem.text + "; write a smaller number"};
+    case What::unexpected_value:
+      return {ErrorKind::bad_input, problem.text + "; the option takes no value: write it alone"};
     case What::help:
       return {ErrorKind::bad_input, "the command only asks for help: it starts no server"};
     default:
