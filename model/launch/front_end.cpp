@@ -32,9 +32,10 @@ const FrontEnd* find_front_end_if(Visit visit) {
 std::size_t words_of_front_end(const FrontEnd& known, std::span<const ShellValue> words) {
   const std::string_view first = words.front().text;
   const std::string_view second = words.size() > 1 ? std::string_view(words[1].text) : std::string_view();
-  if (!known.module.empty() && first == "-m" && second.starts_with(known.module)) {
-    const std::string_view rest = second.substr(known.module.size());
-    if (rest.empty() || (known.has_submodules && rest.front() == '.')) return 2;
+  const std::string_view module = first == "-m" ? second : first.starts_with("-m") ? first.substr(2) : "";
+  if (!known.module.empty() && module.starts_with(known.module)) {
+    const std::string_view rest = module.substr(known.module.size());
+    if (rest.empty() || (known.has_submodules && rest.front() == '.')) return first == "-m" ? 2 : 1;
   }
   if (!known.program.empty() && basename_of(first) == known.program) {
     if (known.subcommand.empty()) return 1;
@@ -172,15 +173,24 @@ bool is_variable_of_engines(std::string_view name) {
   });
 }
 
-bool reads_python(std::span<const ShellValue> words) {
-  const auto at = std::ranges::find_if(
-      words, [](const ShellValue& word) { return !word.is_open && basename_of(word.text).starts_with("python"); });
-  if (at == words.end()) return false;
-  for (const ShellValue& word : std::span(at + 1, words.end())) {
-    if (word.text == "-") return true;
-    if (!word.text.starts_with('-') || word.text.find_first_of("cm") != npos) return false;
+std::optional<std::size_t> python_source(std::span<const ShellValue> words) {
+  std::size_t at = 0;
+  while (at < words.size() && (words[at].is_open || !basename_of(words[at].text).starts_with("python"))) ++at;
+  if (at == words.size()) return std::nullopt;
+  for (++at; at < words.size(); ++at) {
+    const ShellValue& word = words[at];
+    if (word.text == "-") return words.size();
+    if (!word.text.starts_with('-'))
+      return !word.is_open && word.text.ends_with(".py") ? std::optional(at) : std::nullopt;
+    if (word.text.find_first_of("cm") != npos) return std::nullopt;
   }
-  return true;
+  return at;
+}
+
+bool sets_up_a_shell(std::string_view file) {
+  return is_one_of(file,
+                   {"activate", "conda.sh", "mamba.sh", "nvm.sh", "modules.sh", "profile", ".bashrc", ".bash_profile",
+                    ".profile", ".zshrc", "set_env.sh", "set_env.bash", "setenv.sh", "setenv.bash", "setvars.sh"});
 }
 
 bool is_named_as_script(std::string_view word) {

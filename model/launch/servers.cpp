@@ -184,10 +184,13 @@ class Run {
     for (std::size_t i = 0; i < start.words.size(); ++i) {
       const auto file = files_.find(basename_of(start.words[i].text));
       if (file == files_.end() || (i > 0 && !runs_scripts(std::span(start.words).first(i)))) continue;
-      const std::string text = file->second;
-      return inner(text, std::move(variables), std::span(start.words).subspan(i + 1));
+      return inner(std::string(file->second), std::move(variables), std::span(start.words).subspan(i + 1));
     }
-    if (start.input && reads_python(start.words)) return python(start.input->text, variables);
+    const std::size_t python_at = python_source(start.words).value_or(npos);
+    if (python_at == start.words.size() && start.input) return python(start.input->text, variables);
+    if (python_at < start.words.size())
+      if (const auto file = read_shell_file(start.variables, reader_, start.words[python_at].text))
+        return python(file->text, variables);
     const auto script = reads_script(start.words);
     if (const auto file = find_script(start.words); file && !script) return script_file(start, *file);
     const std::string_view shell = basename_of(start.words.front().text);
@@ -229,7 +232,7 @@ class Run {
     notes_.push_back({what + ": servers in it are not looked at"});
   }
 
-  // kubectl apply -f - <<EOF, kubectl create -f FILE with a file that a line above has written.
+  // kubectl apply -f - <<EOF, kubectl create -f FILE
   std::optional<std::string> applied_text(const ShellStart& start) const {
     const auto is = [](std::string_view word) {
       return [word](const ShellValue& value) { return basename_of(value.text) == word; };
@@ -238,7 +241,8 @@ class Run {
     if (std::ranges::none_of(start.words, is("apply")) && std::ranges::none_of(start.words, is("create")))
       return std::nullopt;
     for (const ShellValue& word : start.words)
-      if (const auto file = files_.find(basename_of(word.text)); file != files_.end()) return file->second;
+      if (auto file = word.is_open ? std::nullopt : read_shell_file(start.variables, reader_, word.text))
+        return file->text;
     if (start.input && std::ranges::any_of(start.words, is("-"))) return start.input->text;
     return std::nullopt;
   }
@@ -323,10 +327,7 @@ class Run {
   void keep_unread(const ShellStart& start, std::string_view verb) {
     const std::string what = start.words.size() > 1 ? start.words[1].text : "the file";
     const bool is_file = verb == "source" || verb == ".";
-    const bool is_of_shell =
-        is_file && is_one_of(basename_of(what), {"activate", "conda.sh", "mamba.sh", "nvm.sh", "modules.sh", "profile",
-                                                 ".bashrc", ".bash_profile", ".profile", ".zshrc", "set_env.sh",
-                                                 "set_env.bash", "setenv.sh", "setenv.bash", "setvars.sh"});
+    const bool is_of_shell = is_file && sets_up_a_shell(basename_of(what));
     notes_.push_back({fmt::format("line {}: {} is not read: what it sets is not known", start.line, what)});
     if (is_file && !is_of_shell && !found_.unread)
       found_.unread = fmt::format("line {}: {} is not read: put it beside the script, or", start.line, what);

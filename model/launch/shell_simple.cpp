@@ -103,7 +103,7 @@ ShellStatus ShellRunner::run_array(const ShellNode& node) {
   return success;
 }
 
-// PID=$(python3 .. & echo $!): a server that a substitution starts.
+// PID=$(python3 .. & echo $!), JOB=$(sbatch --parsable FILE): a server that a substitution starts.
 void ShellRunner::run_substitutions(std::string_view raw, std::size_t line) {
   for (std::size_t at = raw.find("$("); at != std::string_view::npos; at = raw.find("$(", at + 2)) {
     const std::size_t end = raw.substr(at).starts_with("$((") ? std::string_view::npos : end_of_expansion(raw, at);
@@ -111,7 +111,7 @@ void ShellRunner::run_substitutions(std::string_view raw, std::size_t line) {
     const std::string_view inside = raw.substr(at + 2, end - at - 2);
     Words words;
     for (const std::string& word : words_of(inside)) words.push_back({word});
-    if (words.empty() || starts_nothing(words) || !find_front_end(words)) continue;
+    if (words.empty() || starts_nothing(words) || !(find_front_end(words) || find_script(words))) continue;
     Result<ShellScript> script = parse_shell(inside);
     if (!script) return refuse(line, script.error().message);
     texts_.push_back(std::move(*script));

@@ -25,6 +25,9 @@ const std::map<std::string, std::string>& files() {
       {"with_env.sh", "#!/bin/bash\nexport EP=7\n\"$@\"\n"},
       {"by_name.sh", "#!/bin/bash\nbash \"$(dirname \"$0\")/worker.sh\" by-name\nexit 3\n"},
       {"start", "#!/usr/bin/env bash\n" + kServer + "start $1\n"},
+      {"pod.yaml",
+       "kind: Pod\nspec:\n  containers:\n  - {name: w, command: [python3, -m, sglang.launch_server, --tp, '3']}\n"},
+      {"run.py", "import os\nos.system('" + kServer + "--tp 5')\n"},
       {"sub/env.sh", "TP=sub\n"},
       {"sub/run.sh", "#!/bin/bash\nsource \"$(dirname \"$0\")/env.sh\"\n" + kServer + "--tp $TP\n"},
       {"sub/here.sh",
@@ -115,6 +118,10 @@ TEST_CASE("shell: a server of another script has its name, and the line that sta
   CHECK((*servers)[1].command.argv == Words{"--tp", "none", "--ep", "3", "0"});
   CHECK((*servers)[2].name == "sub/run.sh");
   CHECK((*servers)[2].line == 3);
+  CHECK(by_us("JOB=$(sbatch --parsable worker.sh 1)\nX=\"$(bash $(dirname $0)/sub/run.sh | tail -1)\"\n") ==
+        "--tp|none|--ep|none|1|1|\n--tp|sub|\n");
+  CHECK(by_us("python3 -u run.py --x\npython3 gone.py\npython3 -m y run.py\n" + kServer + "1") == "--tp|5|\n1|\n");
+  CHECK(by_us("kubectl apply -f pod.yaml\nkubectl create -f gone.yaml\n" + kServer + "1") == "--tp|3|\n1|\n");
 }
 
 TEST_CASE("shell: a script that is not there is said, and alone it is an error") {
