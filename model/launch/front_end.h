@@ -43,7 +43,7 @@ bool runs_scripts(std::span<const ShellValue> words);
 std::vector<std::string> server_arguments(const FrontEnd& front_end, std::span<const std::string> words);
 // Whether some engine looks at a variable of this name.
 bool is_variable_of_engines(std::string_view name);
-// python3 -u FILE.py ARGS: where FILE stands; behind all words where Python runs what it reads: python3, python3 - ARGS.
+// python3 -u FILE.py ARGS: where FILE stands; behind all words where Python runs what it reads, as python3 - ARGS does.
 std::optional<std::size_t> python_source(std::span<const ShellValue> words);
 // A file whose variables are of the shell, and none of a server's options.
 bool sets_up_a_shell(std::string_view file);

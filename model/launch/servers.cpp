@@ -174,9 +174,7 @@ class Run {
     }
   }
 
-  static std::string_view inner_text(std::string_view word) {
-    return word.starts_with("--wrap=") ? word.substr(7) : word;
-  }
+  static std::string_view inner_text(std::string_view word) { return word.substr(word.starts_with("--wrap=") ? 7 : 0); }
 
   // A script that was written above, or what a shell reads: a here-document, the output of a pipe.
   Result<void> scripts(const ShellStart& start, ShellVariables variables) {
@@ -256,6 +254,7 @@ class Run {
   Result<void> python(const std::string& text, const ShellVariables& variables) {
     auto found = pieces_of_python(text);
     if (!found) found = pieces_of_python_servers(text, true);
+    if (found && found->error) found.reset();  // it concerns us only where it names a server
     const std::size_t servers = count();
     auto done = pieces(found, variables);
     if (!done || count() > servers || !names_a_server(text)) return done;

@@ -88,6 +88,7 @@ TEST_CASE("shell: Python text that a script gives to python") {
   REQUIRE(beside);
   REQUIRE(beside->front().command.notes.size() == 1);
   CHECK(beside->front().command.notes.front().is_warning);
+  CHECK(by_us("python3 <<EOF\nprint((\nEOF\n" + kServer + "1") == "1|\n");
   CHECK(by_us("python3 -u -msglang.launch_server 7") == "7|\n");
   CHECK(by_us("python3 - <<EOF\nprint('sglang')\nEOF\npython3 x.py <<EOF\n" + hidden + "EOF\n" + kServer + "1") ==
         "1|\n");
