@@ -24,11 +24,12 @@ conformance::MakeBench benches(const Product& product) {
 }
 
 // A round on the simulator alone.
-Result<void> run(SimAllToAll& sim, const Round& round, conformance::Outputs& outputs) {
+Result<void> run(SimAllToAll& sim, const Round& round, conformance::Outputs& outputs,
+                 const ExpertPayloads& payloads = kPayloads) {
   const std::int64_t runtime_max = largest_count(round);
   auto ok = sim.dispatch(inputs_of(round, runtime_max));
   if (ok) ok = sim.sanitize(kInvalidId);
-  if (ok) ok = sim.experts(kPayloads);
+  if (ok) ok = sim.experts(payloads);
   return ok ? sim.combine(std::vector<std::int64_t>(round.size(), runtime_max), outputs) : ok;
 }
 
@@ -46,23 +47,36 @@ AllToAllConfig config_of(const Scenario& world) {
   return config;
 }
 
-Round round_of(const Scenario& world, const AllToAllConfig& config, const Step& step, Random& random) {
+// Hidden states in a format of the seed's, in as many elements as take whole blocks.
+ExpertPayloads draw_format(const Scenario& world, AllToAllConfig& config) {
+  const auto type = static_cast<DispatchType>(world.seed % 3);
+  config.hidden_size = align_up(config.hidden_size, block_elements(type));
+  const TokenPayloads payloads =
+      token_payloads(type, config.hidden_size, config.top_k, element_bytes(config.combine_type));
+  config.payload_bytes_per_token = payloads.bytes;
+  config.expert_id_payload = payloads.id_payload;
+  return payloads.experts;
+}
+
+Round round_of(const Scenario& world, const AllToAllConfig& config, const Step& step, Random& random,
+               const ExpertPayloads& payloads = kPayloads) {
   const RoutingPattern pattern = world.routing.kind == Routing::Kind::uniform    ? RoutingPattern::distinct
                                  : world.routing.kind == Routing::Kind::hot_rank ? RoutingPattern::one_rank
                                                                                  : RoutingPattern::with_repeats;
   Round round;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(config.ep_size); ++rank) {
-    TokenBatch batch(config, kPayloads, step.tokens[rank % step.tokens.size()], pattern, random);
+    TokenBatch batch(config, payloads, step.tokens[rank % step.tokens.size()], pattern, random);
     std::vector<std::int32_t> ids = batch.expert_ids();
     round.push_back({std::move(batch), std::move(ids)});
   }
   return round;
 }
 
-std::vector<Round> rounds_of(const Scenario& world, const AllToAllConfig& config) {
+std::vector<Round> rounds_of(const Scenario& world, const AllToAllConfig& config,
+                             const ExpertPayloads& payloads = kPayloads) {
   Random random(world.seed);
   std::vector<Round> rounds;
-  for (const Step& step : world.steps) rounds.push_back(round_of(world, config, step, random));
+  for (const Step& step : world.steps) rounds.push_back(round_of(world, config, step, random, payloads));
   return rounds;
 }
 
@@ -80,14 +94,15 @@ std::string conserves_tokens(const Scenario& world, Trial& trial) {
 
 std::string unequal_sizes_go_where_the_sender_says(const Scenario& world, Trial& trial) {
   AllToAllConfig config = config_of(world);
+  const ExpertPayloads payloads = draw_format(world, config);
   config.max_num_tokens += 3;
   Random random(world.seed + 2);
   conformance::Bench bench = benches(trial.bench.product())(config);
-  for (const Round& round : rounds_of(world, config)) {
+  for (const Round& round : rounds_of(world, config, payloads)) {
     std::vector<DispatchInput> inputs;
     for (const Contents& own : round)
       inputs.push_back(own.input(std::max<std::int64_t>(own.batch.tokens() + random.between(0, 3), 1)));
-    if (std::string wrong = bench.round(inputs, kInvalidId, &kPayloads); !wrong.empty()) return wrong;
+    if (std::string wrong = bench.round(inputs, kInvalidId, &payloads); !wrong.empty()) return wrong;
   }
   return "";
 }
@@ -107,14 +122,15 @@ std::string permuting_ranks_permutes_rows(const Scenario& world, Trial& trial) {
 // The judge of outputs: right ones pass; one row of NaN, and one number that is off, are each one bad token of their
 // kind.
 std::string judge_sees_what_is_wrong(const Scenario& world, Trial& trial) {
-  const AllToAllConfig config = config_of(world);
-  const Round round = rounds_of(world, config).back();
+  AllToAllConfig config = config_of(world);
+  const ExpertPayloads payloads = draw_format(world, config);
+  const Round round = rounds_of(world, config, payloads).back();
   const auto sim = Product().simulator(config);
   conformance::Outputs outputs;
-  if (auto ok = run(*sim, round, outputs); !ok) return ok.error().message;
+  if (auto ok = run(*sim, round, outputs, payloads); !ok) return ok.error().message;
   for (std::size_t rank = 0; rank < round.size(); ++rank) {
     std::vector<std::byte>& output = outputs[rank];
-    const auto oracle = round[rank].batch.reference(config, kPayloads, ClosedFormExperts());
+    const auto oracle = round[rank].batch.reference(config, payloads, ClosedFormExperts());
     if (!oracle) return oracle.error().message;
     const auto judge = [&](std::optional<FindingKind> wanted) {
       FindingLog log(4);

@@ -58,11 +58,10 @@ bool reaches_peers(const Fault& fault, const ReplayedStep& step) {
 }
 
 // Built with another cap or other payload bytes than its peers, it lays out its workspace in another way.
-bool builds_otherwise(const Scenario& world, const Fault& fault, std::int64_t max_num_tokens) {
-  if (fault.kind == FaultKind::max_num_tokens) return fault.value != max_num_tokens;
-  if (fault.kind != FaultKind::payload_bytes) return false;
-  return fault.value !=
-         (fault.payload == 0 ? world.model.hidden_size * element_bytes(world.model.dtype) : 4 * world.model.top_k);
+bool builds_otherwise(const ReplayReport& peers, const Fault& fault) {
+  if (fault.kind == FaultKind::max_num_tokens) return fault.value != peers.max_num_tokens;
+  return fault.kind == FaultKind::payload_bytes &&
+         fault.value != peers.payload_bytes_per_token.at(static_cast<std::size_t>(fault.payload));
 }
 
 // Up to the step in which the fault begins; nothing where the run does not come so far.
@@ -128,8 +127,7 @@ std::string judge_fault(const Scenario& world, const Fault& fault, Trial& trial)
   const bool splits = world.engine == engines().front()->name;
   const Share share = share_of(wrong, own, splits);
   const Share other = share_of(fault.kind == FaultKind::replay_rank ? wrong : right, own == 0 ? 1 : 0, splits);
-  const bool another_layout =
-      share.collective == "dispatches" && builds_otherwise(world, fault, without->max_num_tokens);
+  const bool another_layout = share.collective == "dispatches" && builds_otherwise(*without, fault);
   if (share == other && !another_layout) return "";
   mark_seen(right, fault, share, other, trial.marks);
   if (wrong.outcome.verdict != Verdict::agrees) return "";

@@ -134,7 +134,9 @@ class Smaller {
     with([](Scenario& world) { world.routing = Routing{}; });
     with([](Scenario& world) { world.model.layers = 1; });
     with([](Scenario& world) { world.model.top_k = 1; });
-    with([](Scenario& world) { world.model.hidden_size = 1; });
+    with([](Scenario& world) {
+      world.model.hidden_size = &engine_of(world) == engines().front() ? 1 : block_elements(DispatchType::nvfp4);
+    });
     with([](Scenario& world) {
       world.model.num_experts = world.parallel->world_size();
       world.model.top_k = std::min(world.model.top_k, world.model.num_experts);

@@ -391,6 +391,8 @@ Scenario draw_world(ChoiceSource& choose, const Space& space, std::string_view g
         choose.one_of(std::vector<std::string_view>{"FULL_DECODE_ONLY", "FULL", "PIECEWISE", "FULL_AND_PIECEWISE"}));
   const std::int64_t ranks = world.parallel->world_size();
   world.model = draw_model(choose, space, ranks);
+  if (!is_of_first_engine(version))  // the model of their layouts is in NVFP4
+    world.model.hidden_size = align_up(world.model.hidden_size, block_elements(DispatchType::nvfp4));
   world.seed = space.patterns ? static_cast<std::uint64_t>(choose.between(0, 999)) : 1;
   world.routing.kind = choose.one_of(space.routings);
   if (world.routing.kind == Routing::Kind::hot_rank) world.routing.rank = choose.between(0, ranks - 1);

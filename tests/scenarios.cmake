@@ -20,6 +20,7 @@ set(scenarios
   fault_wrong_mode
   graph_buckets
   idle_rank
+  nvfp4_collapse
   padding_rows
   prefill_all_gatherv
   sequence_parallel
@@ -29,6 +30,7 @@ set(scenarios
   vllm_full_decode_only
   vllm_full_requests
   vllm_idle_graph
+  vllm_mxfp8
   vllm_rounds
 )
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "model/alltoall/dispatcher.h"
+#include "model/alltoall/payloads.h"
 #include "model/alltoall/workspace.h"
 #include "model/base/check_invariant.h"
 #include "model/base/result.h"
@@ -88,10 +89,7 @@ Result<void> validate(const AllToAllConfig& config);
 // as CUDA's conversions give it: 0x7fff in bfloat16 and float16, 0x7fffffff in float32; so does combine's result, but
 // for float32 with top_k 1, whose bits combine does not change. Combine's additions flush subnormal numbers
 // (reduction.h).
-struct ExpertPayloads {
-  int hidden_payload = 0;  // [.., hidden_size] of combine_type
-  int weight_payload = 2;  // [.., top_k] float32; the expert ids are AllToAllConfig::expert_id_payload
-};
+// Quantised hidden states are first made float32 (quantization.h).
 
 // A captured sequence: what a CUDA graph holds. R and the rows (the bucket) are baked in.
 using GraphId = int;

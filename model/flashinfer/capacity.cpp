@@ -124,36 +124,10 @@ std::int64_t max_num_tokens_pr26643(std::optional<std::string_view> env,
   return int_env_or(env, std::max<std::int64_t>(chunked_prefill_size.value_or(0), 4096));
 }
 
-std::string_view name(DispatchType type) {
-  switch (type) {
-    case DispatchType::bf16:
-      return "bf16";
-    case DispatchType::nvfp4:
-      return "nvfp4";
-    case DispatchType::mxfp8:
-      return "mxfp8";
-  }
-  return "unknown";
-}
-
 Result<DispatchType> parse_dispatch_type(std::string_view text) {
   for (const DispatchType type : {DispatchType::bf16, DispatchType::nvfp4, DispatchType::mxfp8})
     if (text == name(type)) return type;
   return fail(ErrorKind::bad_input, fmt::format("unknown dispatch type '{}': use bf16, nvfp4 or mxfp8", text));
-}
-
-std::vector<std::int64_t> payload_bytes_per_token(DispatchType type, std::int64_t hidden_size, std::int64_t top_k) {
-  const std::int64_t ids = 4 * top_k;
-  const std::int64_t weights = 4 * top_k;
-  switch (type) {
-    case DispatchType::bf16:
-      return {2 * hidden_size, ids, weights};
-    case DispatchType::nvfp4:
-      return {hidden_size / 2, hidden_size / 16, ids, weights};
-    case DispatchType::mxfp8:
-      return {hidden_size, hidden_size / 32, ids, weights};
-  }
-  return {};
 }
 
 std::int64_t dispatch_bytes_per_token(DispatchType type, std::int64_t hidden_size, std::int64_t top_k) {

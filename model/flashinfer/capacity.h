@@ -12,8 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/base/result.h"
+#include "model/alltoall/payloads.h"
 #include "model/alltoall/workspace.h"
+#include "model/base/result.h"
 
 namespace a2asim {
 
@@ -85,14 +86,15 @@ std::int64_t max_num_tokens_pr26643(std::optional<std::string_view> env,
 
 // --- bytes of one token --------------------------------------------------------------------------------------------
 
-enum class DispatchType : std::uint8_t { bf16, nvfp4, mxfp8 };
-std::string_view name(DispatchType type);
 Result<DispatchType> parse_dispatch_type(std::string_view text);  // --flashinfer-a2a-dispatch-type, without "auto"
 
 // Bytes that one token travels with: hidden state, scales, int32 ids and float32 weights.
 std::int64_t dispatch_bytes_per_token(DispatchType type, std::int64_t hidden_size, std::int64_t top_k);
-// The payloads in their order (x, [scale], ids, weights); they add up to dispatch_bytes_per_token.
-std::vector<std::int64_t> payload_bytes_per_token(DispatchType type, std::int64_t hidden_size, std::int64_t top_k);
+// Of each payload; they add up to dispatch_bytes_per_token.
+inline std::vector<std::int64_t> payload_bytes_per_token(DispatchType type, std::int64_t hidden_size,
+                                                         std::int64_t top_k) {
+  return token_payloads(type, hidden_size, top_k).bytes;
+}
 inline std::int64_t combine_bytes_per_token(std::int64_t hidden_size) { return 2 * hidden_size; }  // always bf16
 
 // EAGLE, EAGLE3 and NEXTN (its alias), either case: their draft layer is not quantised, so all dispatch in bf16.

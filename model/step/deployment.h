@@ -97,7 +97,7 @@ struct AllToAllSetup {
   std::int64_t max_num_tokens = 0;    // the cap
   std::string max_num_tokens_source;  // in words
   std::optional<Capacity> capacity;   // with the model's shape
-  DispatchType dispatch_type = DispatchType::bf16;
+  DispatchType dispatch_type = DispatchType::bf16;  // of what the model's layers send; not of a draft model's
   const FlashInferLimits* flashinfer = nullptr;  // the library's row
   std::int64_t num_experts = 0;                  // redundant ones included; 0: the shape is not known
   // Written into rows that nobody filled; nothing: they are left as they are. Without the model's shape only whether

@@ -49,12 +49,17 @@ constexpr std::array<std::string_view, 5> kPhaseNames = {"start", "eager_decode"
 constexpr std::array<std::string_view, 6> kOperationNames = {"none",     "decide",  "dispatch",
                                                              "sanitize", "experts", "combine"};
 
+std::string payload_words(const RowEvidence& row, int payload) {
+  return row.dispatch_type ? fmt::format("the {}", payload_words(*row.dispatch_type, payload))
+                           : fmt::format("payload {}", payload);
+}
+
 std::string found_words(const RowEvidence& row, bool is_torn) {
   if (row.found_writer < 0) return "the memory there is uninitialized";
   std::string what =
       row.found_token < 0 ? "a padding row" : fmt::format("token {} of rank {}", row.found_token, row.found_source);
   if (row.found_payload != row.payload)
-    what += row.found_payload < 0 ? " (an expert output)" : fmt::format(" (payload {})", row.found_payload);
+    what += row.found_payload < 0 ? " (an expert output)" : fmt::format(" ({})", payload_words(row, row.found_payload));
   return fmt::format("there lies {}{}, which rank {} wrote in step {}", is_torn ? "a mixture that begins with " : "",
                      what, row.found_writer, row.found_step);
 }
@@ -66,7 +71,7 @@ std::string describe_row(const Finding& f) {
           ? fmt::format("reads the result of its token {} from rank {}", row.token, row.slice)
       : row.payload < 0
           ? fmt::format("reads the result of token {} of rank {} from rank {}", row.token, row.source, row.slice)
-          : fmt::format("reads payload {} of token {} of rank {}", row.payload, row.token, row.source);
+          : fmt::format("reads {} of token {} of rank {}", payload_words(row, row.payload), row.token, row.source);
   const std::string written = row.written_offset == row.expected_offset ? ""
                               : row.written_offset < 0                  ? ", but nobody wrote it"
                                                        : fmt::format(", but it was written at {}", row.written_offset);

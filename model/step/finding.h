@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/alltoall/payloads.h"
+
 namespace a2asim {
 
 // Its name is the id in every output format. A new one gets a name in finding.cpp and a file in model/check/findings/.
@@ -95,6 +97,7 @@ struct RowEvidence {
   std::int64_t lost_token = -1;  // that rank's own
   std::int64_t lost_slot = -1;
   int lost_payload = -1;
+  std::optional<DispatchType> dispatch_type = {};  // by which payloads have names; nothing: they have numbers
   bool operator==(const RowEvidence&) const = default;
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "model/alltoall/number_types.h"
+#include "model/alltoall/quantization.h"
 #include "model/alltoall/routing.h"
 #include "model/base/check_invariant.h"
 
@@ -61,18 +62,52 @@ std::vector<std::byte> draw_hidden(DataType type, std::int64_t bytes, Random& ra
 
 }  // namespace
 
+void draw_quantised(DispatchType type, std::int64_t rows, std::int64_t hidden_size, Random& random, QuantisedRows& to) {
+  const std::int64_t block = block_elements(type);
+  A2ASIM_INVARIANT(rows >= 0 && hidden_size % block == 0, "quantised rows have whole blocks");
+  const TokenPayloads one = token_payloads(type, hidden_size, 1);
+  const auto code_bytes = static_cast<std::size_t>(one.bytes[0]), scale_bytes = static_cast<std::size_t>(one.bytes[1]);
+  std::vector<float> row(static_cast<std::size_t>(hidden_size));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    float unit = 1.0F;
+    for (std::int64_t x = 0; x < hidden_size; ++x) {
+      if (x % block == 0) unit = 1.0F / static_cast<float>(1U << random.below(4));
+      row[static_cast<std::size_t>(x)] = unit * static_cast<float>(random.between(-2, 2));
+    }
+    to.codes.resize(to.codes.size() + code_bytes);
+    to.scales.resize(to.scales.size() + scale_bytes);
+    quantize_row(type, row, to.codes.data() + to.codes.size() - code_bytes,
+                 to.scales.data() + to.scales.size() - scale_bytes);
+  }
+}
+
+Result<std::vector<double>> decode_hidden(const AllToAllConfig& config, DispatchType type,
+                                          std::span<const std::byte> hidden, std::span<const std::byte> scales) {
+  if (type == DispatchType::bf16) return decode(config.combine_type, hidden);
+  const auto elements = static_cast<std::size_t>(block_elements(type));
+  A2ASIM_INVARIANT(hidden.size() == scales.size() * elements / (type == DispatchType::nvfp4 ? 2 : 1),
+                   "every block has a scale");
+  std::vector<float> values(scales.size() * elements);
+  dequantize_row(type, hidden.data(), scales.data(), values);
+  return std::vector<double>(values.begin(), values.end());
+}
+
 TokenBatch::TokenBatch(const AllToAllConfig& config, const ExpertPayloads& payloads, std::int64_t tokens,
                      RoutingPattern routing, Random& random)
     : tokens_(tokens), expert_ids_(static_cast<std::size_t>(tokens * config.top_k)), weights_(expert_ids_.size()) {
   A2ASIM_INVARIANT(tokens >= 0 && config.num_experts >= 1, "a batch has a size and experts to choose");
   for (std::int64_t t = 0; t < tokens; ++t) draw_token(config, routing, random, expert_ids_.data() + t * config.top_k);
   for (float& weight : weights_) weight = 1.0F / static_cast<float>(1U << random.below(3));
+  QuantisedRows quantised;
+  if (payloads.is_quantised()) draw_quantised(payloads.type, tokens, config.hidden_size, random, quantised);
   for (int p = 0; p < static_cast<int>(config.payload_bytes_per_token.size()); ++p) {
     const std::int64_t bytes = tokens * config.payload_bytes_per_token[static_cast<std::size_t>(p)];
     if (p == config.expert_id_payload && bytes == tokens * 4 * config.top_k) {
       payloads_.push_back(bytes_of(expert_ids_));
     } else if (p == payloads.weight_payload) {
       payloads_.push_back(bytes_of(weights_));
+    } else if (payloads.is_quantised() && (p == payloads.hidden_payload || p == payloads.scale_payload)) {
+      payloads_.push_back(p == payloads.hidden_payload ? quantised.codes : quantised.scales);
     } else if (p == payloads.hidden_payload) {
       payloads_.push_back(draw_hidden(config.combine_type, bytes, random));
     } else {
@@ -92,7 +127,8 @@ Result<ReferenceResult> TokenBatch::reference(const AllToAllConfig& config, cons
                                              const ExpertNetwork& experts) const {
   A2ASIM_INVARIANT(payloads.hidden_payload >= 0 && payloads.hidden_payload < std::ssize(payloads_),
                    "hidden states are there");
-  const auto hidden = decode(config.combine_type, payload(payloads.hidden_payload));
+  const auto scales = payloads.is_quantised() ? payload(payloads.scale_payload) : std::span<const std::byte>();
+  const auto hidden = decode_hidden(config, payloads.type, payload(payloads.hidden_payload), scales);
   if (!hidden) return tl::unexpected(hidden.error());
   return reference_moe({tokens_, config.top_k, config.num_experts, config.hidden_size, expert_ids_, weights_, *hidden},
                        experts);

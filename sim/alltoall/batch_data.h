@@ -2,6 +2,7 @@
 //
 // Hidden states are 0, +-1 or +-2 and weights 1/4, 1/2 or 1: with the closed-form experts every partial sum of up to
 // eight experts is exact in bfloat16, float16 and float32, so an output differs from the oracle only where a row does.
+// Of quantised rows each block has a power of two of its own before it: no sum spans blocks, and scales differ.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +20,15 @@ enum class RoutingPattern : std::uint8_t {
   with_repeats,  // uniform, repeats allowed
   one_rank,      // all tokens to the experts of the last rank: the largest receive count
 };
+
+struct QuantisedRows {
+  std::vector<std::byte> codes, scales;
+};
+// Appends rows of `hidden_size` elements.
+void draw_quantised(DispatchType type, std::int64_t rows, std::int64_t hidden_size, Random& random, QuantisedRows& to);
+// Rows of hidden states as float64; scales: empty for rows that are not quantised. bad_input for opaque bytes.
+Result<std::vector<double>> decode_hidden(const AllToAllConfig& config, DispatchType type,
+                                          std::span<const std::byte> hidden, std::span<const std::byte> scales);
 
 // One rank's batch. Payloads: ids, hidden and weights where the config says they are, all others random bytes.
 class TokenBatch {

@@ -38,6 +38,7 @@ struct SimOptions {
   // Initial bytes of the payload and combine regions; 0xFF is NaN in every float type. Nothing: zeros, as torch.zeros.
   std::optional<std::byte> poison = std::byte{0xFF};
   std::int64_t findings_per_kind = 64;  // kept until clear_findings(); all are counted
+  std::optional<DispatchType> dispatch_type = {};  // by which findings name payloads; nothing: by number
 };
 
 // Where the caller is; goes into findings and into the shadow ("who wrote it, when").
@@ -204,8 +205,9 @@ class SimAllToAll final : public AllToAll {
   void compute_rows(int rank, const ExpertPayloads& payloads);
   int own_experts(int rank, const std::byte* ids, const std::byte* weights, float* factors, std::int32_t* experts);
   void report_garbage_id(int rank, std::int32_t id);
-  void network_row(const Rank& rank, const std::byte* x, const float* weights, const std::int32_t* experts, int count,
-                   std::byte* output);
+  std::span<float> load_row(const Rank& rank, DispatchType type, const std::byte* x, const std::byte* scales);
+  void compute_row(const Rank& rank, std::span<const float> x, const float* weights, const std::int32_t* experts,
+                   int count, std::byte* output);
   // sim_unused_rows.cpp
   void inspect_unused_row(int rank, int source, std::int64_t slot);
   // sim_combine.cpp

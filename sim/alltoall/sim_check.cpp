@@ -57,6 +57,7 @@ Finding SimAllToAll::row_finding(const RowRead& read, std::int64_t slot, const W
   Finding found = finding(wrong.kind, wrong.severity, read.operation, read.reader);
   found.root = root_;
   inspector_.explain(read, slot, wrong, found);
+  found.row->dispatch_type = options_.dispatch_type;
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "model/alltoall/experts.h"
+#include "model/alltoall/quantization.h"
 #include "model/alltoall/routing.h"
 #include "model/base/check_invariant.h"
 #include "sim/alltoall/sim_alltoall.h"
@@ -53,20 +54,20 @@ void SimAllToAll::sanitize_rank(int r, std::int32_t invalid_expert_id) {
 
 Result<void> SimAllToAll::check_payloads(const Rank& rank, const ExpertPayloads& payloads) const {
   const AllToAllConfig& config = rank.config;
-  const std::int64_t per_position = 4 * config.top_k;
-  const struct {
-    std::string_view what;
-    int payload;
-    std::int64_t bytes;
-  } wanted[] = {{"hidden states", payloads.hidden_payload, config.combine_bytes_per_token()},
-                {"expert ids", config.expert_id_payload, per_position},
-                {"weights", payloads.weight_payload, per_position}};
-  for (const auto& entry : wanted) {
-    const bool known = entry.payload >= 0 && entry.payload < static_cast<int>(config.payload_bytes_per_token.size());
-    if (known && config.payload_bytes_per_token[static_cast<std::size_t>(entry.payload)] == entry.bytes) continue;
+  const TokenPayloads wanted =
+      token_payloads(payloads.type, config.hidden_size, config.top_k, element_bytes(config.combine_type));
+  if (config.hidden_size % block_elements(payloads.type) != 0)
+    return fail(ErrorKind::bad_input, fmt::format("experts: hidden_size {} is no multiple of {}, the block of a scale",
+                                                  config.hidden_size, block_elements(payloads.type)));
+  std::vector<int> named = {payloads.hidden_payload, config.expert_id_payload, payloads.weight_payload};
+  if (payloads.is_quantised()) named.insert(named.begin() + 1, payloads.scale_payload);
+  for (std::size_t role = 0; role < named.size(); ++role) {
+    const int payload = named[role];
+    const bool known = payload >= 0 && payload < static_cast<int>(config.payload_bytes_per_token.size());
+    if (known && config.payload_bytes_per_token[static_cast<std::size_t>(payload)] == wanted.bytes[role]) continue;
     return fail(ErrorKind::bad_input,
-                fmt::format("experts: payload {} cannot hold the {}; name one of {} bytes per token", entry.payload,
-                            entry.what, entry.bytes));
+                fmt::format("experts: payload {} cannot hold the {}; name one of {} bytes per token", payload,
+                            payload_words(payloads.type, static_cast<int>(role)), wanted.bytes[role]));
   }
   return {};
 }
@@ -179,18 +180,29 @@ int SimAllToAll::own_experts(int r, const std::byte* ids, const std::byte* weigh
   return count;
 }
 
-void SimAllToAll::network_row(const Rank& rank, const std::byte* x, const float* weights, const std::int32_t* experts,
-                              int count, std::byte* output) {
-  A2ASIM_INVARIANT(network_ != nullptr && count >= 0, "a network is given");
+// Into the first third of scratch_, whose others compute_row() uses.
+std::span<float> SimAllToAll::load_row(const Rank& rank, DispatchType type, const std::byte* x,
+                                       const std::byte* scales) {
   const auto hidden = static_cast<std::size_t>(rank.config.hidden_size);
   scratch_.resize(3 * hidden);
-  const std::span<float> input(scratch_.data(), hidden), result(input.data() + hidden, hidden),
-      sum(result.data() + hidden, hidden);
-  rank.kernels.load(x, rank.config.hidden_size, input.data());
+  const std::span<float> row(scratch_.data(), hidden);
+  if (type == DispatchType::bf16)
+    rank.kernels.load(x, rank.config.hidden_size, row.data());
+  else
+    dequantize_row(type, x, scales, row);
+  return row;
+}
+
+void SimAllToAll::compute_row(const Rank& rank, std::span<const float> x, const float* weights,
+                              const std::int32_t* experts, int count, std::byte* output) {
+  A2ASIM_INVARIANT(count >= 0 && scratch_.size() == 3 * x.size(), "a row was loaded");
+  const std::span<float> result(scratch_.data() + x.size(), x.size()), sum(result.data() + x.size(), x.size());
   std::fill(sum.begin(), sum.end(), 0.0F);
   for (int e = 0; e < count; ++e) {
-    network_->forward(experts[e], std::span<const float>(input), result);
-    for (std::size_t i = 0; i < hidden; ++i) sum[i] = closed_form_accumulate(sum[i], weights[e], result[i]);
+    if (network_ != nullptr) network_->forward(experts[e], x, result);
+    const std::span<const float> values = network_ != nullptr ? std::span<const float>(result) : x;
+    const float factor = network_ != nullptr ? weights[e] : closed_form_factor(weights[e], experts[e]);
+    for (std::size_t i = 0; i < x.size(); ++i) sum[i] = closed_form_accumulate(sum[i], factor, values[i]);
   }
   rank.kernels.round(sum.data(), rank.config.hidden_size, output);
 }
@@ -203,9 +215,10 @@ void SimAllToAll::compute_rows(int r, const ExpertPayloads& payloads) {
   const std::int32_t* received = counters(r, rank.at.recv_counters);
   std::array<float, kMaxTopK + 1> factors;
   std::array<std::int32_t, kMaxTopK + 1> experts;
+  const auto pitch = [&](int payload) { return reader.regions.bytes_per_token(payload); };
   // First row of a source in a payload's region.
   const auto rows = [&](int payload, int source, std::int64_t count) {
-    return memory_.at(r, reader.regions.row(payload, source, 0), count * reader.regions.bytes_per_token(payload));
+    return memory_.at(r, reader.regions.row(payload, source, 0), count * pitch(payload));
   };
   const std::int64_t row_bytes = config.combine_bytes_per_token();
   for (int s = 0; s < ep_size_; ++s) {
@@ -215,7 +228,8 @@ void SimAllToAll::compute_rows(int r, const ExpertPayloads& payloads) {
     const std::byte* ids = rows(config.expert_id_payload, s, count);
     const std::byte* weights = rows(payloads.weight_payload, s, count);
     std::byte* output = memory_.at(r, reader.regions.combine_row(s, 0), count * row_bytes);
-    if (network_ == nullptr) {
+    const std::byte* scales = payloads.is_quantised() ? rows(payloads.scale_payload, s, count) : nullptr;
+    if (network_ == nullptr && !payloads.is_quantised()) {
       const ExpertRows closed_form{hidden, ids, weights, output, count, config.hidden_size, config.top_k,
                                    static_cast<std::uint32_t>(first_expert(r, config.num_experts, ep_size_)),
                                    static_cast<std::uint32_t>(num_local_experts(r, config.num_experts, ep_size_)),
@@ -225,8 +239,10 @@ void SimAllToAll::compute_rows(int r, const ExpertPayloads& payloads) {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t at = i * 4 * config.top_k;
       const int own = own_experts(r, ids + at, weights + at, factors.data(), experts.data());
-      if (network_ != nullptr)
-        network_row(rank, hidden + i * row_bytes, factors.data(), experts.data(), own, output + i * row_bytes);
+      if (network_ == nullptr && !payloads.is_quantised()) continue;
+      const std::byte* row_scales = scales == nullptr ? nullptr : scales + i * pitch(payloads.scale_payload);
+      const auto x = load_row(rank, payloads.type, hidden + i * pitch(payloads.hidden_payload), row_scales);
+      compute_row(rank, x, factors.data(), experts.data(), own, output + i * row_bytes);
     }
   }
 }

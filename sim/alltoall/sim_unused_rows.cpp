@@ -66,6 +66,7 @@ void SimAllToAll::inspect_unused_row(int r, int source, std::int64_t slot) {
   row.expected_offset = begin;
   row.expected_round = dispatch_round_;
   RowInspector::note_found(row, content);
+  row.dispatch_type = options_.dispatch_type;
   found.row = row;
   const std::string what =
       !is_garbage ? "holds live expert ids of an earlier round; its experts compute a row that nobody reads"

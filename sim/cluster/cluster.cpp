@@ -87,7 +87,15 @@ Result<void> Cluster::make_configs() {
   config.max_top_k = static_cast<int>(max_top_k_);
   config.payload_alignment = deployment_.flashinfer->payload_alignment;
   config.skips_invalid_ids = deployment_.flashinfer->skips_invalid_ids;
-  config.payload_bytes_per_token = {config.combine_bytes_per_token(), 4 * model.top_k, 4 * model.top_k};
+  const DispatchType type = deployment_.dispatch_type;
+  if (model.hidden_size % block_elements(type) != 0)
+    return unusable(fmt::format("hidden_size is {}: {} sends {}, which have a scale for {} elements: give a multiple "
+                                "of {}",
+                                model.hidden_size, deployment_.generation->name, payload_words(type, 0),
+                                block_elements(type), block_elements(type)));
+  payloads_ = token_payloads(type, model.hidden_size, model.top_k, element_bytes(options_.dtype));
+  config.payload_bytes_per_token = payloads_.bytes;
+  config.expert_id_payload = payloads_.id_payload;
   configs_.assign(static_cast<std::size_t>(ep_size_), config);
   for (const Fault& fault : options_.construction_faults) {
     if (!is_construction_fault(fault.kind) || !fault.rank || *fault.rank >= ep_size_) continue;
@@ -99,8 +107,10 @@ Result<void> Cluster::make_configs() {
       // Its experts would read rows of another width than they compute with: only who wrote what can be followed.
       if (options_.fidelity == Fidelity::numeric) options_.fidelity = Fidelity::provenance;
     } else {
-      return unusable(fmt::format(
-          "payload_bytes: there is no payload {}; name 0 (hidden states), 1 (ids) or 2 (weights)", fault.payload));
+      std::string all;
+      for (int payload = 0; payload < static_cast<int>(payloads_.bytes.size()); ++payload)
+        all += fmt::format("{}{} ({})", payload == 0 ? "" : ", ", payload, payload_words(type, payload));
+      return unusable(fmt::format("payload_bytes: there is no payload {}; name one of {}", fault.payload, all));
     }
   }
   return {};
@@ -144,10 +154,11 @@ Result<void> Cluster::build() {
   SimOptions sim;
   sim.fidelity = options_.fidelity;
   sim.findings_per_kind = options_.findings_per_kind;
+  sim.dispatch_type = payloads().type;
   auto made = SimAllToAll::create(configs_, sim);
   if (!made) return tl::unexpected(made.error());
   alltoall_ = std::move(*made);
-  contents_.emplace(configs_[0], options_.fidelity, options_.routing, options_.seed);
+  contents_.emplace(configs_[0], payloads(), options_.fidelity, options_.routing, options_.seed);
   network_ = std::make_unique<ClosedFormExperts>();
   if (options_.fidelity == Fidelity::numeric && options_.experts == ExpertsKind::ffn) {
     network_ = std::make_unique<FeedForwardExperts>(configs_[0].num_experts, configs_[0].hidden_size, kFeedForwardInner,
@@ -261,7 +272,7 @@ MirroredLayer Cluster::mirrored(int layer, RankMask masked, const StepOutcome& o
   A2ASIM_INVARIANT(layer >= 0 && layer < options_.layers, "a mirror shows a layer");
   std::optional<std::int32_t> invalid_expert_id;
   if (invalid_expert_id_) invalid_expert_id = static_cast<std::int32_t>(*invalid_expert_id_);
-  return {outcome, layer, masked, configs_, decisions_, inputs_, invalid_expert_id};
+  return {outcome, layer, masked, configs_, decisions_, inputs_, payloads(), invalid_expert_id};
 }
 
 Result<void> Cluster::show_stopped(const StepInput& input, const StepOutcome& outcome) {
@@ -287,7 +298,7 @@ Result<void> Cluster::run_layer(int layer, RankMask dead, StepOutcome& outcome) 
   } else {
     alltoall_->inspect_unused_rows();
   }
-  if (auto ok = alltoall_->experts(kClusterPayloads); !ok) return ok;
+  if (auto ok = alltoall_->experts(payloads()); !ok) return ok;
   if (auto ok = alltoall_->combine(runtime_max_, outputs_); !ok) return ok;
   if (options_.mirror != nullptr) options_.mirror->combined(mirrored(layer, dead, outcome), *alltoall_, outputs_);
   note_doubts(outcome);

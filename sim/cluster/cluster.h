@@ -7,7 +7,7 @@
 //
 // R of a replayed graph is what capture baked (Deployment::baked): no rule runs at replay. Sanitizing and dummy tokens
 // are the generation's. Not modelled: a draft model's own workspace (#35758; the target's is used), hidden states that
-// pass from layer to layer (each layer has contents of its own), payloads in fp4 (what is sent is the model's dtype).
+// pass from layer to layer (each layer has contents of its own). Payloads are those that the deployment's layers send.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class ClusterMirror;  // cluster_mirror.h
 struct ClusterOptions {
   Fidelity fidelity = Fidelity::geometry;
   std::uint64_t seed = 0;
-  DataType dtype = DataType::bfloat16;
+  DataType dtype = DataType::bfloat16;  // of expert outputs, and of hidden states that are not quantised
   std::int64_t layers = 1;
   Routing routing;
   ExpertsKind experts = ExpertsKind::exact;
@@ -100,6 +100,8 @@ class Cluster {
   const Deployment& deployment() const { return deployment_; }
   int ep_size() const { return ep_size_; }
   Fidelity fidelity() const { return options_.fidelity; }  // numeric becomes provenance with unequal payload bytes
+  const ExpertPayloads& payloads() const { return payloads_.experts; }
+  const std::vector<std::int64_t>& sent_bytes() const { return payloads_.bytes; }  // a token's, without faults
   const AllToAllConfig& config(int rank) const { return configs_[static_cast<std::size_t>(rank)]; }
   const SimAllToAll* alltoall() const { return alltoall_.get(); }  // nullptr at geometry fidelity
   // Decisions and judgement of the last step, and all bytes moved so far.
@@ -133,6 +135,7 @@ class Cluster {
   int ep_size_ = 0;
   std::int64_t max_top_k_ = kMaxTopKWorkspace;
   std::optional<std::int64_t> invalid_expert_id_;  // nothing: this version does not sanitize
+  TokenPayloads payloads_;  // without faults
   std::vector<AllToAllConfig> configs_;
   std::vector<RankGeometry> geometry_;  // R and rows: of the last step
   std::span<const RankDecision> decisions_;

@@ -11,18 +11,18 @@
 
 namespace a2asim {
 
-ClusterContents::ClusterContents(const AllToAllConfig& config, Fidelity fidelity, const Routing& routing,
-                                 std::uint64_t seed)
-    : config_(config), routing_(routing), has_bytes_(fidelity == Fidelity::numeric) {
+ClusterContents::ClusterContents(const AllToAllConfig& config, const ExpertPayloads& payloads, Fidelity fidelity,
+                                 const Routing& routing, std::uint64_t seed)
+    : config_(config), payloads_(payloads), routing_(routing), has_bytes_(fidelity == Fidelity::numeric) {
   for (int rank = 0; rank < config.ep_size; ++rank) {
     const std::uint64_t own = seed + 0x9E3779B97F4A7C15U * static_cast<std::uint64_t>(2 * rank + 1);
-    pools_.push_back({Random(own), Random(~own), {}, {}, {}, 0, {}, {}, {}, {}});
+    pools_.push_back({Random(own), Random(~own), {}, {}, {}, 0, {}, {}, {}, {}, {}});
   }
 }
 
 std::int64_t ClusterContents::bytes_per_row() const {
   A2ASIM_INVARIANT(config_.top_k >= 1, "a row has expert ids");
-  return 4 * config_.top_k + (has_bytes_ ? 4 * config_.top_k + config_.combine_bytes_per_token() : 0);
+  return has_bytes_ ? config_.dispatch_bytes_per_token() : 4 * config_.top_k;
 }
 
 // Positions begin..end of the token's ids: experts of [first, first + count) that it does not have yet, as far as there
@@ -60,13 +60,16 @@ void ClusterContents::draw_ids(Random& random, std::int64_t token, std::int32_t*
 
 void ClusterContents::draw_hidden(Pool& pool, std::int64_t rows) const {
   A2ASIM_INVARIANT(rows >= pool.rows, "a pool only grows");
+  if (payloads_.is_quantised())
+    return draw_quantised(payloads_.type, rows - pool.rows, config_.hidden_size, pool.value_random, pool.hidden);
+  std::vector<std::byte>& hidden = pool.hidden.codes;
   const auto wanted = static_cast<std::size_t>(rows * config_.combine_bytes_per_token());
-  std::size_t at = pool.hidden.size();
-  pool.hidden.resize(wanted);
+  std::size_t at = hidden.size();
+  hidden.resize(wanted);
   with_number_type(config_.combine_type, [&]<class Number>(Number) {
     for (; at < wanted; at += sizeof(typename Number::Storage)) {
       const auto bits = Number::store(static_cast<float>(pool.value_random.between(-2, 2)));
-      std::memcpy(pool.hidden.data() + at, &bits, sizeof bits);
+      std::memcpy(hidden.data() + at, &bits, sizeof bits);
     }
   });
 }
@@ -106,10 +109,13 @@ void ClusterContents::fill(int rank, std::int64_t rows, std::int64_t round, Disp
   input.token_selected_experts = std::span(own.ids).subspan(static_cast<std::size_t>(first_ids * config_.top_k), count);
   input.payloads.clear();
   if (!has_bytes_) return;
-  const std::int64_t pitch = config_.combine_bytes_per_token();
-  input.payloads.push_back(
-      std::span<const std::byte>(own.hidden)
-          .subspan(static_cast<std::size_t>(first * pitch), static_cast<std::size_t>(rows * pitch)));
+  const auto push = [&](const std::vector<std::byte>& all, int payload) {
+    const std::size_t bytes = bytes_of(payload);
+    input.payloads.push_back(std::span(all).subspan(static_cast<std::size_t>(first) * bytes,
+                                                    static_cast<std::size_t>(rows) * bytes));
+  };
+  push(own.hidden.codes, payloads_.hidden_payload);
+  if (payloads_.is_quantised()) push(own.hidden.scales, payloads_.scale_payload);
   input.payloads.push_back(std::as_bytes(input.token_selected_experts));
   input.payloads.push_back(
       std::as_bytes(std::span(own.weights).subspan(static_cast<std::size_t>(first * config_.top_k), count)));
@@ -125,8 +131,12 @@ void ClusterContents::fill_dummy(int rank, std::int32_t padding_id, DispatchInpu
   if (!has_bytes_) return;
   own.dummy_ids.assign(top_k, padding_id);
   own.dummy_weights.assign(top_k, 0.0F);
-  own.dummy_hidden.assign(static_cast<std::size_t>(config_.combine_bytes_per_token()), std::byte{0});
+  own.dummy_hidden.assign(bytes_of(payloads_.hidden_payload), std::byte{0});
   input.payloads.push_back(own.dummy_hidden);
+  if (payloads_.is_quantised()) {
+    own.dummy_scales.assign(bytes_of(payloads_.scale_payload), std::byte{0});  // what zeros are quantised to
+    input.payloads.push_back(own.dummy_scales);
+  }
   input.payloads.push_back(std::as_bytes(std::span(own.dummy_ids)));
   input.payloads.push_back(std::as_bytes(std::span(own.dummy_weights)));
 }
@@ -140,7 +150,8 @@ Result<ReferenceResult> ClusterContents::reference(int rank, std::int64_t rows, 
   for (std::int32_t& id : ids) {
     if (dead.contains(target_rank(id, config_.num_experts, config_.ep_size))) id = -1;
   }
-  const auto hidden = decode(config_.combine_type, tokens.payloads[0]);
+  const auto scales = payloads_.is_quantised() ? tokens.payloads[1] : std::span<const std::byte>();
+  const auto hidden = decode_hidden(config_, payloads_.type, tokens.payloads[0], scales);
   if (!hidden) return tl::unexpected(hidden.error());
   const std::span<const float> weights = std::span(pool(rank).weights)
                                              .subspan(static_cast<std::size_t>(window(rank, round) * config_.top_k),

@@ -4,7 +4,7 @@
 // Drawing anew in every round would cost more than the round itself. Each rank has a pool of tokens instead, and a
 // round sends a window of it; the windows of kWindows successive rounds all differ, so that a stale row is not by
 // accident the right one. Values are those of batch_data.h: exact in every float type with up to eight closed-form
-// experts.
+// experts. Quantised rows are what the oracle computes with, too.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,11 @@
 #include "model/alltoall/reference.h"
 #include "model/base/random.h"
 #include "model/base/rank_mask.h"
+#include "sim/alltoall/batch_data.h"
 #include "sim/alltoall/fidelity.h"
 #include "sim/scenario/scenario.h"
 
 namespace a2asim {
-
-// Payloads of a token as SGLang sends them in an unquantised layer: hidden states, expert ids, weights.
-inline constexpr ExpertPayloads kClusterPayloads{.hidden_payload = 0, .weight_payload = 2};
 
 class ClusterContents {
  public:
@@ -28,7 +26,8 @@ class ClusterContents {
   // What one cluster may draw, in all; larger steps are refused by reserve().
   static constexpr std::int64_t kMaxBytes = std::int64_t{4} << 30;
 
-  ClusterContents(const AllToAllConfig& config, Fidelity fidelity, const Routing& routing, std::uint64_t seed);
+  ClusterContents(const AllToAllConfig& config, const ExpertPayloads& payloads, Fidelity fidelity,
+                  const Routing& routing, std::uint64_t seed);
 
   // Makes room for a window of so many rows. bad_input beyond kMaxBytes. Spans given before become invalid.
   Result<void> reserve(int rank, std::int64_t rows);
@@ -48,11 +47,11 @@ class ClusterContents {
     Random value_random;
     std::vector<std::int32_t> ids;  // [rows, top_k]
     std::vector<float> weights;     // [rows, top_k]; empty without bytes, as is hidden
-    std::vector<std::byte> hidden;  // [rows, hidden_size]
+    QuantisedRows hidden;           // [rows, hidden_size]; scales of quantised rows only
     std::int64_t rows = 0;
     std::vector<std::int32_t> dummy_route, dummy_ids;  // [top_k]
     std::vector<float> dummy_weights;
-    std::vector<std::byte> dummy_hidden;
+    std::vector<std::byte> dummy_hidden, dummy_scales;
   };
 
   Pool& pool(int rank) { return pools_[static_cast<std::size_t>(rank)]; }
@@ -66,8 +65,12 @@ class ClusterContents {
   void draw_distinct(Random& random, std::int64_t first, std::int64_t count, int begin, int end,
                      std::int32_t* ids) const;
   void draw_hidden(Pool& pool, std::int64_t rows) const;
+  std::size_t bytes_of(int payload) const {
+    return static_cast<std::size_t>(config_.payload_bytes_per_token[static_cast<std::size_t>(payload)]);
+  }
 
   AllToAllConfig config_;
+  ExpertPayloads payloads_;
   Routing routing_;
   bool has_bytes_;
   std::int64_t drawn_bytes_ = 0;

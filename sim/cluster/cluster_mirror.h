@@ -20,6 +20,7 @@ struct MirroredLayer {
   std::span<const AllToAllConfig> configs;  // with every rank active
   std::span<const RankDecision> decisions;
   std::span<const DispatchInput> inputs;          // no payloads at provenance fidelity
+  const ExpertPayloads& payloads;                 // how experts read a row
   std::optional<std::int32_t> invalid_expert_id;  // nothing: this version does not sanitize
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "model/base/check_invariant.h"
 #include "sim/cluster/fault_plan.h"
@@ -182,18 +183,22 @@ void describe_cluster(const Cluster& cluster, ReplayReport& report) {
   const AllToAllConfig& config = cluster.config(0);
   report.ep_size = cluster.ep_size();
   report.max_num_tokens = cluster.deployment().max_num_tokens;
+  report.dispatch_type = cluster.payloads().type;
+  report.payload_bytes_per_token = cluster.sent_bytes();
   report.dispatch_bytes_per_token = config.dispatch_bytes_per_token();
   report.combine_bytes_per_token = config.combine_bytes_per_token();
   report.workspace_bytes_per_rank = config.max_num_tokens > 0 ? config.workspace_bytes() : 0;
   report.fidelity = cluster.fidelity();
   const Deployment& deployment = cluster.deployment();
   const std::int64_t sized_for = deployment.capacity ? deployment.capacity->dispatch_bytes_per_token : 0;
-  const std::int64_t sent = config.combine_bytes_per_token() + 2 * 4 * config.top_k;  // without a fault in the payloads
+  const bool is_quantised = cluster.payloads().is_quantised();
+  const std::int64_t sent = std::reduce(cluster.sent_bytes().begin(), cluster.sent_bytes().end());
   if (deployment.capacity && sized_for != sent)
     report.notes.push_back(fmt::format(
-        "hidden states travel as {} here, {} bytes per token with ids and weights; the server sizes its workspace "
+        "hidden states travel as {}, {} bytes per token with {}ids and weights; the server sizes its workspace "
         "for {} bytes (`a2asim check`); R and slots are the same",
-        name(config.combine_type), sent, sized_for));
+        is_quantised ? title(report.dispatch_type) : name(config.combine_type), sent, is_quantised ? "scales, " : "",
+        sized_for));
 }
 
 }  // namespace

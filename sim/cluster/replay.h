@@ -72,6 +72,8 @@ struct ReplayReport {
   int ep_size = 0;
   std::int64_t layers = 1;
   std::int64_t max_num_tokens = 0;
+  DispatchType dispatch_type = DispatchType::bf16;    // of hidden states
+  std::vector<std::int64_t> payload_bytes_per_token;  // of a rank without faults
   std::int64_t dispatch_bytes_per_token = 0, combine_bytes_per_token = 0, workspace_bytes_per_rank = 0;
   std::optional<Topology> topology;
 

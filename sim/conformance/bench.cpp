@@ -161,7 +161,8 @@ std::string Bench::sanitize(std::int32_t invalid_id) {
 }
 
 std::string Bench::experts(const ExpertPayloads* payloads, const ExpertNetwork* network) {
-  in_place_ = payloads != nullptr && network == nullptr && fixed_ != nullptr && can(Capability::experts);
+  const bool reads_rows = payloads != nullptr && !payloads->is_quantised() && network == nullptr;
+  in_place_ = reads_rows && fixed_ != nullptr && can(Capability::experts);
   is_exact_ = payloads == nullptr || config(0).top_k <= kMostExactExperts;
   results_.assign(configs_.size(), {});
   if (in_place_) {

@@ -103,11 +103,22 @@ void compact_ep4(Trial& trial) {
 }
 
 // Hidden states as servers send them quantised: NVFP4 is half a byte an element and a scale byte for 16, MXFP8 a byte
-// and a scale byte for 32; ids and weights behind them. Every byte counts, the scales' too.
+// and a scale byte for 32; ids and weights behind them. Every byte counts, the scales' too; then what the experts make
+// of such rows comes back.
 void quantised_rows(Trial& trial) {
   for (const std::int64_t hidden : {256, 7168}) {
-    check_dispatch(trial, {4, 12, 64, 8, {hidden / 2, hidden / 16, 32, 32}, 2}, -1);
-    check_dispatch(trial, {4, 12, 64, 8, {hidden, hidden / 32, 32, 32}, 2}, -1);
+    for (const DispatchType type : {DispatchType::nvfp4, DispatchType::mxfp8}) {
+      const TokenPayloads payloads = token_payloads(type, hidden, 8);
+      check_dispatch(trial, {4, 12, 64, 8, payloads.bytes, payloads.id_payload}, -1);
+      AllToAllConfig config = usual_config(4, 12, hidden, 8, 64);
+      config.payload_bytes_per_token = payloads.bytes;
+      config.expert_id_payload = payloads.id_payload;
+      const std::vector<AllToAllConfig> configs(4, config);
+      Bench bench = trial.bench(configs);
+      Random random(kFlashInferSeed);
+      const auto batches = draw(configs, payloads.experts, {12, 12, 12, 12}, RoutingPattern::distinct, random);
+      trial.holds(bench.round(inputs_of(batches, 12), -1, &payloads.experts));
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "model/alltoall/experts.h"
 #include "model/alltoall/number_types.h"
+#include "model/alltoall/quantization.h"
 #include "model/alltoall/routing.h"
 #include "model/base/check_invariant.h"
 #include "model/base/random.h"
@@ -15,8 +16,9 @@ namespace {
 template <class Number>
 class RowExperts {
  public:
-  RowExperts(const AllToAllConfig& config, int rank, const ExpertNetwork* network)
+  RowExperts(const AllToAllConfig& config, int rank, DispatchType type, const ExpertNetwork* network)
       : config_(config),
+        type_(type),
         first_(first_expert(rank, config.num_experts, config.ep_size)),
         count_(num_local_experts(rank, config.num_experts, config.ep_size)),
         network_(network),
@@ -24,10 +26,14 @@ class RowExperts {
         y_(x_.size()),
         sum_(x_.size()) {}
 
-  void apply(const std::byte* hidden, const std::byte* ids, const std::byte* weights, std::byte* out) {
+  // scales: of quantised hidden states.
+  void apply(const std::byte* hidden, const std::byte* scales, const std::byte* ids, const std::byte* weights,
+             std::byte* out) {
     A2ASIM_INVARIANT(hidden != nullptr && ids != nullptr && weights != nullptr,
                      "a row has hidden states, ids, weights");
-    for (std::size_t i = 0; i < x_.size(); ++i) x_[i] = Number::load(read<typename Number::Storage>(hidden, i));
+    if (type_ != DispatchType::bf16) dequantize_row(type_, hidden, scales, x_);
+    for (std::size_t i = 0; i < x_.size() && type_ == DispatchType::bf16; ++i)
+      x_[i] = Number::load(read<typename Number::Storage>(hidden, i));
     std::fill(sum_.begin(), sum_.end(), 0.0F);
     for (std::size_t j = 0; j < static_cast<std::size_t>(config_.top_k); ++j) {
       const auto id = read<std::int32_t>(ids, j);
@@ -56,6 +62,7 @@ class RowExperts {
   }
 
   const AllToAllConfig& config_;
+  DispatchType type_;
   std::int64_t first_, count_;
   const ExpertNetwork* network_;
   std::vector<float> x_, y_, sum_;
@@ -75,12 +82,16 @@ std::vector<std::byte> closed_form_results(const AllToAllConfig& config, int ran
   std::vector<std::byte> results(static_cast<std::size_t>(received.num_rows() * pitch));
   std::byte* out = results.data();
   with_number_type(config.combine_type, [&]<class Number>(Number) {
-    RowExperts<Number> experts(config, rank, network);
+    RowExperts<Number> experts(config, rank, payloads.type, network);
     for (std::size_t s = 0; s < received.rows.size(); ++s) {
-      for (std::int64_t i = 0; i < received.rows[s]; ++i, out += pitch)
-        experts.apply(received.payloads[hidden_payload][s].data() + i * pitch,
-                      received.payloads[id_payload][s].data() + i * 4 * config.top_k,
-                      received.payloads[weight_payload][s].data() + i * 4 * config.top_k, out);
+      const auto row = [&](std::size_t payload, std::int64_t i) {
+        return received.payloads[payload][s].data() + i * config.payload_bytes_per_token[payload];
+      };
+      for (std::int64_t i = 0; i < received.rows[s]; ++i, out += pitch) {
+        const std::byte* const scales =
+            payloads.is_quantised() ? row(static_cast<std::size_t>(payloads.scale_payload), i) : nullptr;
+        experts.apply(row(hidden_payload, i), scales, row(id_payload, i), row(weight_payload, i), out);
+      }
     }
   });
   return results;

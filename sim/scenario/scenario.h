@@ -37,7 +37,7 @@ inline constexpr std::int64_t kMaxScenarioLayers = 1024;
 inline constexpr std::int64_t kMaxScenarioHidden = std::int64_t{1} << 17;
 inline constexpr std::int64_t kMaxScenarioExperts = std::int64_t{1} << 16;
 inline constexpr std::int64_t kMaxScenarioCap_tokens = std::int64_t{1} << 30;  // keeps all sizes inside int64
-inline constexpr std::int64_t kScenarioPayloads = 3;                           // hidden states, expert ids, weights
+inline constexpr std::int64_t kScenarioPayloads = 4;                           // the most: with scales
 inline constexpr std::int64_t kMaxPayloadBytesPerToken = std::int64_t{1} << 20;
 
 // Where something stood in the file, counted from 1; 0: nowhere. Takes no part in comparisons, so that a scenario that
@@ -53,7 +53,7 @@ struct ScenarioModel {
   std::int64_t top_k = 0;
   std::int64_t hidden_size = 0;
   std::int64_t layers = 1;
-  DataType dtype = DataType::bfloat16;  // of hidden states and expert output: bfloat16, float16 or float32
+  DataType dtype = DataType::bfloat16;  // of expert output, and of hidden states that are not quantised
   bool operator==(const ScenarioModel&) const = default;
 };
 

@@ -118,5 +118,31 @@ TEST_CASE("plug-ins: scenarios: what agrees is compared, what needs more is skip
   CHECK(contains(sim.out, "validate: 1 passed, 0 failed, 0 skipped"));
 }
 
+TEST_CASE("plug-ins: experts of quantised rows run on the host, whatever a table has, steps of graphs eagerly") {
+  const std::string scenarios = A2ASIM_SOURCE_DIR "/sim/scenarios/";
+  const TemporaryFile graphs("graphs.yaml", R"(name: graphs
+sglang: pr29461
+launch: >-
+  python3 -m sglang.launch_server --model-path M --quantization modelopt_fp4 --tp-size 4 --dp-size 4 --cuda-graph-bs 4 8
+  --enable-dp-attention --enable-dp-lm-head --moe-dense-tp-size 1 --moe-a2a-backend flashinfer
+  --moe-runner-backend flashinfer_cutlass
+env: {SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK: "64"}
+model: {num_experts: 8, top_k: 2, hidden_size: 64}
+seed: 11
+steps: [{mode: decode, tokens: [4, 4, 4, 4]}, {mode: decode, tokens: [7, 1, 3, 5]}]
+)");
+  const Outcome sim = run({"validate", "--backend", "sim", "--guard", "off", scenarios + "nvfp4_collapse.yaml",
+                           scenarios + "vllm_mxfp8.yaml", graphs.path});
+  INFO(sim.out);
+  INFO(sim.err);
+  CHECK(sim.exit_code == kNothingWrong);
+  CHECK(contains(sim.out, "validate: 3 passed, 0 failed, 0 skipped"));
+  CHECK(contains(sim.out, "run eagerly, with the sizes of the graph: experts of quantised rows run on the host"));
+  const Outcome own =
+      run({"validate", "--backend", A2ASIM_OWN_BACKEND, "--guard", "off", scenarios + "vllm_mxfp8.yaml"});
+  INFO(own.out);
+  CHECK(contains(own.out, "validate: 1 passed, 0 failed, 0 skipped"));
+}
+
 }  // namespace
 }  // namespace a2asim

@@ -269,7 +269,8 @@ TEST_CASE("validate: only bytes that two ranks wrote in one round may differ, an
   const std::vector<RankDecision> decisions(2);
   StepOutcome outcome;
   outcome.taking_part = RankMask(0b11);
-  const MirroredLayer layer{outcome, 0, {}, configs, decisions, inputs, -1};
+  const ExpertPayloads payloads;
+  const MirroredLayer layer{outcome, 0, {}, configs, decisions, inputs, payloads, -1};
   const DispatchWrites writes(layer, {});
   const std::int64_t row = config.layout().payload_data;
   for (const std::int64_t at : {row + 16, row + 31}) {

@@ -32,6 +32,7 @@ struct World {
   std::vector<TokenBatch> batches;
   std::vector<std::vector<std::byte>> outputs;
   Random random{11};
+  ExpertPayloads payloads = kPayloads;
 
   explicit World(std::vector<AllToAllConfig> ranks, SimOptions options = {}) : configs(std::move(ranks)) {
     auto made = SimAllToAll::create(configs, options);
@@ -42,7 +43,7 @@ struct World {
   void draw(const std::vector<std::int64_t>& tokens, int to = -1) {
     batches.clear();
     for (std::size_t r = 0; r < configs.size(); ++r) {
-      batches.emplace_back(configs[r], kPayloads, tokens[r], RoutingPattern::with_repeats, random);
+      batches.emplace_back(configs[r], payloads, tokens[r], RoutingPattern::with_repeats, random);
       if (to >= 0) std::fill(batches[r].expert_ids().begin(), batches[r].expert_ids().end(), 2 * to);
     }
   }
@@ -54,14 +55,14 @@ struct World {
   Result<void> round(const std::vector<std::int64_t>& runtime_max) {
     if (auto ok = sim->dispatch(inputs(runtime_max)); !ok) return ok;
     if (auto ok = sim->sanitize(-1); !ok) return ok;
-    if (auto ok = sim->experts(kPayloads); !ok) return ok;
+    if (auto ok = sim->experts(payloads); !ok) return ok;
     return sim->combine(runtime_max, outputs);
   }
   // Tokens whose output differs from the oracle, per rank, by their findings.
   FindingLog judge() const {
     FindingLog log(1 << 20);
     for (std::size_t r = 0; r < configs.size(); ++r) {
-      const auto oracle = batches[r].reference(configs[r], kPayloads, ClosedFormExperts());
+      const auto oracle = batches[r].reference(configs[r], payloads, ClosedFormExperts());
       REQUIRE(oracle.has_value());
       Finding where;
       where.rank = static_cast<int>(r);

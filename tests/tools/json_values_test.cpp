@@ -57,7 +57,7 @@ Finding finding_of_a_row() {
   found.rank = 41;
   found.row = RowEvidence{.slice = 42,
                           .source = 43,
-                          .payload = 0,
+                          .payload = 1,
                           .token = 44,
                           .slot = 45,
                           .expected_offset = 46,
@@ -74,7 +74,8 @@ Finding finding_of_a_row() {
                           .lost_writer = 56,
                           .lost_token = 57,
                           .lost_slot = 58,
-                          .lost_payload = 59};
+                          .lost_payload = 59,
+                          .dispatch_type = DispatchType::nvfp4};
   return found;
 }
 
@@ -111,6 +112,7 @@ ReplayReport replayed() {
   report.seed = 11;
   report.ep_size = 4;
   report.max_num_tokens = 12;
+  report.payload_bytes_per_token = {61, 62};
   report.dispatch_bytes_per_token = 13;
   report.combine_bytes_per_token = 14;
   report.workspace_bytes_per_rank = 15;
@@ -150,9 +152,11 @@ TEST_CASE("json of replay: every key of a step holds its own value") {
                        R"(,
       {"id": "torn", "severity": "error", "phase": "verify", "operation": "combine", "message": "a row", "rank": 41,
        "root": "receive_overflow",
-       "row": {"slice": 42, "source": 43, "payload": 0, "token": 44, "slot": 45, "expected_offset": 46,
+       "row": {"slice": 42, "source": 43, "payload": 1, "payload_name": "scales",
+               "token": 44, "slot": 45, "expected_offset": 46,
                "written_offset": 47, "expected_round": 48, "found_writer": 49, "found_source": 50,
-               "found_payload": 51, "found_token": 52, "found_slot": 53, "found_round": 54, "found_step": 55,
+               "found_payload": 51, "found_payload_name": "payload",
+               "found_token": 52, "found_slot": 53, "found_round": 54, "found_step": 55,
                "race": true, "lost_writer": 56, "lost_token": 57, "lost_payload": 59}}]})");
 }
 
@@ -163,6 +167,8 @@ TEST_CASE("json of replay: every key of a scenario holds its own value") {
     "name": "by hand", "file": "f.yaml", "generation": "pr30450", "fidelity": "provenance", "seed": 11,
     "verdict": "disagrees", "why": null, "first_bad_step": 0, "ep_size": 4,
     "expected": {"as_expected": false, "verdict": "agrees", "step": 3, "differs": "it is not so"},
+    "dispatch_dtype": "bf16",
+    "payloads": [{"name": "hidden states", "bytes_per_token": 61}, {"name": "expert ids", "bytes_per_token": 62}],
     "capacity": {"max_num_tokens": 12, "workspace_bytes_per_rank": 15}, "num_steps": 16, "steps_run": 17,
     "counts": {"stale": 18}, "bad_tokens": 19, "bytes_moved": 43, "bytes_wasted": 135,
     "digest": "00000000000000ab", "notes": ["assumed"], "start_findings": [)" +

@@ -44,9 +44,11 @@ std::set<Place> places_of_findings(const ReplayReport& report) {
     for (const Finding& found : step.findings) {
       if (!found.row || found.row->token < 0) continue;  // rows that nobody reads are not judged in a drawing
       const RowEvidence& row = *found.row;
-      constexpr const char* kParts[] = {"combine", "hidden", "ids", "weights"};
-      places.insert({step.outcome.step, found.layer, found.rank, kParts[row.payload + 1],
-                     row.payload < 0 ? row.slice : row.source, row.slot, row.token, std::string(name(found.kind))});
+      constexpr const char* kParts[][5] = {{"combine", "hidden", "ids", "weights", ""},
+                                           {"combine", "hidden", "scales", "ids", "weights"}};
+      const char* part = kParts[report.dispatch_type == DispatchType::bf16 ? 0 : 1][row.payload + 1];
+      places.insert({step.outcome.step, found.layer, found.rank, part, row.payload < 0 ? row.slice : row.source,
+                     row.slot, row.token, std::string(name(found.kind))});
     }
   }
   return places;
@@ -121,8 +123,9 @@ TEST_CASE("report: the same run gives the same bytes") {
 }
 
 TEST_CASE("report: drawings mark exactly the rows that the findings name") {
-  for (const char* name : {"collapse", "graph_buckets", "fault_max_num_tokens", "fault_mixed_replay", "skip_all_gather",
-                           "fault_corrupt_count", "fault_payload_bytes", "capture", "attn_tp_scatter"}) {
+  for (const char* name : {"collapse", "nvfp4_collapse", "graph_buckets", "fault_max_num_tokens", "fault_mixed_replay",
+                           "skip_all_gather", "fault_corrupt_count", "fault_payload_bytes", "capture",
+                           "attn_tp_scatter"}) {
     CAPTURE(name);
     Scenario scenario = shipped(name);
     // Small enough that every slot is drawn.

@@ -22,7 +22,7 @@ ReceiveBuffer read_buffer(const MirroredLayer& layer, const SimAllToAll& alltoal
     buffer.received.push_back(alltoall.recv_counter(rank, source));
     buffer.slots.emplace_back();
     for (std::int64_t slot = 0; slot < buffer.runtime_max_tokens_per_rank; ++slot)
-      buffer.slots.back().push_back(alltoall.received(rank, source, kClusterPayloads.hidden_payload, slot));
+      buffer.slots.back().push_back(alltoall.received(rank, source, layer.payloads.hidden_payload, slot));
   }
   return buffer;
 }

@@ -40,11 +40,6 @@ constexpr std::array<GpuMemory, 9> kGpus = {{
 
 std::int64_t divide_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
-std::string payload_name(std::size_t index, std::size_t payloads) {
-  constexpr std::array<std::string_view, 4> with_scale = {"hidden states", "scales", "expert ids", "expert weights"};
-  return fmt::format("receive: {}", with_scale[index == 0 ? 0 : index + with_scale.size() - payloads]);
-}
-
 // From the start of each region to the start of the next. What is reserved for a larger type than the one in use lies
 // at the end.
 std::vector<PlanRegion> regions(const PlanInputs& inputs, int ep_size, const Capacity& capacity) {
@@ -64,7 +59,8 @@ std::vector<PlanRegion> regions(const PlanInputs& inputs, int ep_size, const Cap
   const RegionView view(at, ep_size, cap, payloads.data(), static_cast<int>(payloads.size()),
                         capacity.combine_bytes_per_token);
   for (std::size_t i = 0; i < payloads.size(); ++i)
-    out.push_back({payload_name(i, payloads.size()), view.region(static_cast<int>(i))});
+    out.push_back({fmt::format("receive: {}", payload_words(inputs.dispatch_type, static_cast<int>(i))),
+                   view.region(static_cast<int>(i))});
   const std::int64_t end = pad128(view.end());
   out.push_back({"combine: expert output", view.combine_region()});
   if (end < capacity.workspace_bytes_per_rank) out.push_back({"reserved for a larger dispatch type", end});
@@ -231,8 +227,8 @@ Result<PlanPoint> make_point(const PlanInputs& inputs, const Deployment& deploym
 
 // What a row of this type needs of the hidden size, and which version sends it.
 Result<void> check_types(const PlanInputs& inputs) {
-  const auto divisor = inputs.dispatch_type == DispatchType::nvfp4 ? 16 : 32;
-  if (inputs.dispatch_type != DispatchType::bf16 && inputs.model.hidden_size % divisor != 0)
+  const std::int64_t divisor = block_elements(inputs.dispatch_type);
+  if (inputs.model.hidden_size % divisor != 0)
     return unusable(
         fmt::format("--dispatch-dtype {}: one scale stands for {} elements, which hidden_size {} is no "
                     "multiple of; take bf16",

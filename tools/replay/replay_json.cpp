@@ -37,10 +37,24 @@ Json counts_as_json(const std::array<std::int64_t, kFindingKinds>& counts) {
   return out;
 }
 
+Json payload_name(const RowEvidence& row, int payload) {
+  if (payload < 0) return nullptr;
+  return payload_words(row.dispatch_type.value_or(DispatchType::bf16), payload);
+}
+
+Json payloads_as_json(const ReplayReport& report) {
+  Json out = Json::array();
+  for (std::size_t p = 0; p < report.payload_bytes_per_token.size(); ++p)
+    out.push_back({{"name", payload_words(report.dispatch_type, static_cast<int>(p))},
+                   {"bytes_per_token", report.payload_bytes_per_token[p]}});
+  return out;
+}
+
 Json row_as_json(const RowEvidence& row) {
   return {{"slice", row.slice},
           {"source", row.source},
           {"payload", row.payload},
+          {"payload_name", payload_name(row, row.payload)},
           {"token", row.token},
           {"slot", row.slot},
           {"expected_offset", row.expected_offset},
@@ -49,6 +63,7 @@ Json row_as_json(const RowEvidence& row) {
           {"found_writer", row.found_writer},
           {"found_source", row.found_source},
           {"found_payload", row.found_payload},
+          {"found_payload_name", payload_name(row, row.found_payload)},
           {"found_token", row.found_token},
           {"found_slot", row.found_slot},
           {"found_round", row.found_round},
@@ -170,6 +185,8 @@ Json replay_as_json(const ReplayReport& report, const std::optional<Expectation>
           {"ep_size", report.ep_size},
           {"capacity",
            {{"max_num_tokens", report.max_num_tokens}, {"workspace_bytes_per_rank", report.workspace_bytes_per_rank}}},
+          {"dispatch_dtype", name(report.dispatch_type)},
+          {"payloads", payloads_as_json(report)},
           {"num_steps", report.num_steps},
           {"steps_run", report.steps_run},
           {"counts", counts_as_json(report.counts)},

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <numeric>
 
@@ -16,19 +15,16 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kSlotsSearched = 256;  // of each source, for wrong rows to draw first
 constexpr int kCombine = -1;                  // in place of a payload: the outputs that come back
-constexpr std::array<std::string_view, 3> kPayloadNames = {"hidden", "ids", "weights"};
 
-std::string_view part_words(int payload) {
-  constexpr std::array<std::string_view, 3> kWords = {"hidden states", "expert ids", "weights"};
-  if (payload == kCombine) return "expert outputs";
-  return static_cast<std::size_t>(payload) < kWords.size() ? kWords[static_cast<std::size_t>(payload)] : "payload";
+std::string_view part_words(DispatchType type, int payload) {
+  return payload == kCombine ? "expert outputs" : payload_words(type, payload);
 }
 
 // How one rank divides a slice, and where a byte of it lies by that.
 class Division {
  public:
-  Division(const AllToAllConfig& config, int rank, std::int64_t runtime_max)
-      : config_(config), regions_(config.regions(runtime_max)), rank_(rank), r_(runtime_max) {}
+  Division(const AllToAllConfig& config, DispatchType type, int rank, std::int64_t runtime_max)
+      : config_(config), type_(type), regions_(config.regions(runtime_max)), rank_(rank), r_(runtime_max) {}
 
   std::int64_t begin(int payload) const {
     return payload == kCombine ? regions_.combine_region() : regions_.region(payload);
@@ -50,7 +46,7 @@ class Division {
     const int payloads = static_cast<int>(config_.payload_bytes_per_token.size());
     for (int payload = kCombine; payload < payloads; ++payload) {
       const std::int64_t row = row_at(payload, byte);
-      if (row >= 0) return fmt::format("in row [{}, {}] of the {}", row / r_, row % r_, part_words(payload));
+      if (row >= 0) return fmt::format("in row [{}, {}] of the {}", row / r_, row % r_, part_words(type_, payload));
     }
     if (byte < begin(0)) return "in front of the rows";
     if (byte < begin(kCombine)) return "between two blocks of rows";
@@ -61,6 +57,7 @@ class Division {
 
  private:
   const AllToAllConfig& config_;
+  DispatchType type_;
   RegionView regions_;
   int rank_;
   std::int64_t r_;
@@ -85,7 +82,7 @@ class Buffer {
         rank_(rank),
         payload_(payload),
         r_(layer.inputs[static_cast<std::size_t>(rank)].runtime_max_tokens_per_rank),
-        division_(layer.configs[static_cast<std::size_t>(rank)], rank, r_) {
+        division_(layer.configs[static_cast<std::size_t>(rank)], layer.payloads.type, rank, r_) {
     find_wrong();
   }
 
@@ -102,7 +99,8 @@ class Buffer {
     return {{"step", layer_.outcome.step},
             {"layer", layer_.layer},
             {"rank", rank_},
-            {"part", part_name(payload_)},
+            {"part", part_name(layer_.payloads.type, payload_)},
+            {"words", words(payload_)},
             {"r", r_},
             {"ranks", layer_.configs.size()},
             {"wrong", wrong_},
@@ -113,6 +111,7 @@ class Buffer {
   }
 
  private:
+  std::string_view words(int payload) const { return part_words(layer_.payloads.type, payload); }
   bool takes_part(int rank) const { return layer_.outcome.taking_part.contains(rank); }
 
   RowView look(int source, std::int64_t slot) const {
@@ -156,7 +155,7 @@ class Buffer {
     return out;
   }
 
-  static void add_found(const Shadow::Content& found, Json& out) {
+  void add_found(const Shadow::Content& found, Json& out) const {
     const RowTag& tag = found.tag;
     out["writer"] = tag.writer;
     if (tag.kind == RowKind::padding) {
@@ -164,15 +163,15 @@ class Buffer {
     } else {
       out["source"] = tag.source;
       out["found"] = tag.token;
-      out["of"] = tag.kind == RowKind::combined ? part_words(kCombine) : part_words(tag.payload);
+      out["of"] = words(tag.kind == RowKind::combined ? kCombine : tag.payload);
     }
     out["written"] = tag.step;
     out["round"] = tag.round;
     if (tag.kind == RowKind::dispatched) out["index"] = tag.slot;
   }
 
-  static Json lost_row(const RowTag& tag) {
-    return {{"writer", tag.writer}, {"token", tag.token}, {"of", part_words(tag.payload)}, {"index", tag.slot}};
+  Json lost_row(const RowTag& tag) const {
+    return {{"writer", tag.writer}, {"token", tag.token}, {"of", words(tag.payload)}, {"index", tag.slot}};
   }
 
   // Where the expected row was put, as this rank divides the memory.
@@ -211,10 +210,11 @@ std::vector<std::int64_t> ranks_with_wrong_rows(const MirroredLayer& layer, cons
 
 }  // namespace
 
-std::string part_name(int payload) {
+std::string part_name(DispatchType type, int payload) {
   if (payload == kCombine) return "combine";
-  const auto at = static_cast<std::size_t>(payload);
-  return at < kPayloadNames.size() ? std::string(kPayloadNames[at]) : fmt::format("payload {}", payload);
+  const std::string_view words = payload_words(type, payload);
+  if (payload == 0) return "hidden";
+  return std::string(words.starts_with("expert ") ? words.substr(7) : words);
 }
 
 // For the first tokens that something went wrong with, as outputs are judged: in the order of ranks and tokens.

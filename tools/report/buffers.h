@@ -23,7 +23,8 @@ inline constexpr int kLayersDrawn = 4;
 inline constexpr std::size_t kStepsFollowed = 96;   // steps with wrong rows
 inline constexpr std::size_t kTokensFollowed = 64;  // in a layer of such a step
 
-std::string part_name(int payload);  // "hidden", "ids", "weights", "combine" for -1: what a buffer's `part` says
+// "hidden", "scales", "ids", "weights", "combine" for -1: what a buffer's `part` says.
+std::string part_name(DispatchType type, int payload);
 
 class BufferRecorder final : public ClusterMirror {
  public:

@@ -20,12 +20,6 @@ const drawing = (() => {
 
   // --- buffers
 
-  const PARTS = {
-    hidden: 'Rows received: hidden states',
-    ids: 'Rows received: expert ids',
-    weights: 'Rows received: weights',
-    combine: 'Rows read back: expert outputs',
-  };
   // A shape and a letter each, so that no colour is needed.
   const MARKS = {
     misplaced: {letter: 'M', path: 'M0-10L10 0 0 10-10 0z', words: 'misplaced: another token of this round'},
@@ -39,8 +33,9 @@ const drawing = (() => {
   const colourOf = rank => rank % 8;
   const hatchOf = rank => (rank + Math.floor(rank / 8)) % 8;
 
-  const OWN_WORDS = {hidden: 'hidden states', ids: 'expert ids', weights: 'weights', combine: 'expert outputs'};
   const SHORT = {'hidden states': 'state', 'expert ids': 'ids', weights: 'wts', 'expert outputs': 'out'};
+  // What a foreign row is of, in a cell of this buffer; nothing for the buffer's own.
+  const partWords = (buffer, of) => !of || of === buffer.words ? '' : ` ${SHORT[of.replace(/ \(.*/, '')] || of}`;
 
   const isWrong = cell => typeof cell === 'object' && 'wrong' in cell;
 
@@ -73,7 +68,7 @@ const drawing = (() => {
   };
 
   return {
-    element, shape, counted, PARTS, MARKS, HATCHES, colourOf, hatchOf, OWN_WORDS, SHORT, isWrong, spelled,
+    element, shape, counted, MARKS, HATCHES, colourOf, hatchOf, partWords, isWrong, spelled,
     expectedSource, slotName, foundWords, wentWords,
   };
 })();

@@ -120,6 +120,9 @@ std::vector<const ReplayedStep*> steps_shown(const ReplayReport& report, std::si
   return out;
 }
 
+std::string part_of(const RowEvidence& row) {
+  return part_name(row.dispatch_type.value_or(DispatchType::bf16), row.payload);
+}
 int line_of(const RowEvidence& row) { return row.payload < 0 ? row.slice : row.source; }
 
 bool is_drawn(const ReplayForPage& replay, const Finding& found) {
@@ -128,7 +131,7 @@ bool is_drawn(const ReplayForPage& replay, const Finding& found) {
   };
   return std::ranges::any_of(replay.buffers, [&](const Json& buffer) {
     return buffer["step"] == found.step && buffer["layer"] == found.layer && buffer["rank"] == found.rank &&
-           buffer["part"] == part_name(found.row->payload) && has(buffer["sources"], line_of(*found.row)) &&
+           buffer["part"] == part_of(*found.row) && has(buffer["sources"], line_of(*found.row)) &&
            has(buffer["slots"], found.row->slot);
   });
 }
@@ -146,7 +149,7 @@ Json first_buffer(const ReplayForPage& replay, const Finding* told) {
     return {{"step", told->step},
             {"layer", told->layer},
             {"rank", told->rank},
-            {"part", part_name(told->row->payload)},
+            {"part", part_of(*told->row)},
             {"source", line_of(*told->row)},
             {"slot", told->row->slot}};
   const Json* best = nullptr;

@@ -21,27 +21,17 @@ std::int64_t r_of(const ReplayedStep& step, int rank) {
   return step.ranks[static_cast<std::size_t>(rank)].decision.sizing.runtime_max_tokens_per_rank;
 }
 
-std::string row_words(int payload) {
-  switch (payload) {
-    case -1:
-      return "expert output";
-    case 0:
-      return "hidden state";
-    case 1:
-      return "expert ids";
-    case 2:
-      return "weights";
-    default:
-      return fmt::format("payload {}", payload);
-  }
+std::string_view row_words(const RowEvidence& row, int payload) {
+  if (payload < 0) return "expert output";
+  return payload == 0 ? "hidden state" : payload_words(row.dispatch_type.value_or(DispatchType::bf16), payload);
 }
 
 std::string found_words(const Finding& found) {
   const RowEvidence& row = *found.row;
   if (row.found_writer < 0) return "nothing that anybody wrote";
-  std::string what = row.found_token < 0 ? fmt::format("padding of rank {}", row.found_writer)
-                                         : fmt::format("the {} of token {} of rank {}", row_words(row.found_payload),
-                                                       row.found_token, row.found_source);
+  std::string what = fmt::format("the {} of token {} of rank {}", row_words(row, row.found_payload), row.found_token,
+                                 row.found_source);
+  if (row.found_token < 0) what = fmt::format("padding of rank {}", row.found_writer);
   if (row.found_round < row.expected_round)
     what += row.found_step < found.step ? fmt::format(", left over from step {}", row.found_step)
                                         : ", left over from an earlier layer";
@@ -366,7 +356,7 @@ std::string row_words(const ReplayedStep& step, const Finding& found) {
           ? fmt::format("Rank {} reads the output for its token {} back from the memory of rank {}, slot [{}, {}].",
                         found.rank, row.token, row.slice, row.source, row.slot)
           : fmt::format("Rank {} looks for the {} of token {} of rank {} in slot [{}, {}] of its buffer.", found.rank,
-                        row_words(row.payload), row.token, row.source, row.source, row.slot);
+                        row_words(row, row.payload), row.token, row.source, row.source, row.slot);
   if (row.written_offset == row.expected_offset && row.race && row.found_writer >= 0 && row.found_writer != writer)
     out += fmt::format(" Rank {} put it there, and rank {} wrote over it.", writer, row.found_writer);
   if (is_moved(row))

@@ -1,7 +1,7 @@
 // Draws receive buffers and answers the controls. The words of the page are there without it.
 (() => {
   const {
-    element, shape, counted, PARTS, MARKS, HATCHES, colourOf, hatchOf, OWN_WORDS, SHORT, isWrong, spelled,
+    element, shape, counted, MARKS, HATCHES, colourOf, hatchOf, partWords, isWrong, spelled,
     expectedSource, slotName, foundWords, wentWords,
   } = drawing;
   const data = JSON.parse(document.getElementById('data').textContent) || {};
@@ -78,7 +78,10 @@
       this.layerSelect = element('select');
       this.partSelect = element('select');
       this.rowSelect = element('select');
-      for (const [value, words] of Object.entries(PARTS)) this.partSelect.append(element('option', {value}, words));
+      for (const [value, words] of new Map(this.replay.buffers.map(buffer => [buffer.part, buffer.words]))) {
+        const rows = value === 'combine' ? 'Rows read back' : 'Rows received';
+        this.partSelect.append(element('option', {value}, `${rows}: ${words}`));
+      }
       const layers = [...new Set(this.replay.buffers.map(buffer => buffer.layer))];
       for (const layer of layers) this.layerSelect.append(element('option', {value: layer}, `layer ${layer}`));
       this.rowField = this.field('row', 'Marked row', this.rowSelect);
@@ -268,9 +271,8 @@
       group.append(shape('rect', {...rectangle, class: classes.join(' ')}));
       if (written) group.append(shape('rect', {...rectangle, class: 'hatch', fill: `url(#${this.id}-hatch${hatchOf(cell.writer)})`}));
       const middle = box.x + box.width / 2;
-      const part = !cell.of || cell.of === OWN_WORDS[buffer.part] ? '' : ` ${SHORT[cell.of] || cell.of}`;
-      const found = !written ? (cell.wrong ? 'nothing' : '') : cell.padding ? 'padding' : `r${cell.source} t${cell.found}${part}`;
-      const lost = cell.lost && `+ r${cell.lost.writer} t${cell.lost.token}${cell.lost.of === OWN_WORDS[buffer.part] ? '' : ` ${SHORT[cell.lost.of] || cell.lost.of}`}`;
+      const found = !written ? (cell.wrong ? 'nothing' : '') : cell.padding ? 'padding' : `r${cell.source} t${cell.found}${partWords(buffer, cell.of)}`;
+      const lost = cell.lost && `+ r${cell.lost.writer} t${cell.lost.token}${partWords(buffer, cell.lost.of)}`;
       const below = cell.wrong === 'torn' ? lost || (cell.race ? 'two writers' : 'a mixture')
         : cell.wrong ? `not r${expectedSource(buffer, i)} t${cell.token}` : written && !cell.right ? 'not read' : '';
       if (found) group.append(shape('text', {class: 'main', x: middle, y: box.y + (below ? 25 : 31), 'text-anchor': 'middle'}, found));
@@ -387,7 +389,7 @@
       const other = won ? cell.lost : cell.race && {writer: cell.writer, token: cell.found, of: cell.of, index: cell.index};
       if (!other || other.writer === writer || buffer.part === 'combine') return '';
       // Row numbers are those of the first block, which begins at the same byte whatever R is.
-      const sum = buffer.part === 'hidden' && other.of === OWN_WORDS.hidden && r[other.writer]
+      const sum = buffer.part === 'hidden' && other.of === buffer.words && r[other.writer]
         ? ` (row ${other.writer} × ${r[other.writer]} + ${other.index} = ${other.writer * r[other.writer] + other.index})` : '';
       const size = r[other.writer] ? `, whose R is ${r[other.writer]},` : '';
       return ` Rank ${writer} put it there. But rank ${other.writer}${size} put its own token ${other.token} into the same bytes${sum}; who writes last wins.`;

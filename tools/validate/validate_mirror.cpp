@@ -47,20 +47,21 @@ std::vector<std::int64_t> runtime_max_of(std::span<const DispatchInput> inputs) 
 }
 
 // A round of agreeing ranks with new contents: its slices and outputs. Empty: it failed.
-std::vector<std::vector<std::byte>> healthy_round(AllToAll& all_to_all, const AllToAllConfig& config) {
+std::vector<std::vector<std::byte>> healthy_round(AllToAll& all_to_all, const AllToAllConfig& config,
+                                                  const ExpertPayloads& payloads) {
   constexpr std::int32_t padding_id = -1;
   const std::int64_t tokens = std::min<std::int64_t>(config.max_num_tokens, 8);
   Random random(1);
   std::vector<TokenBatch> batches;
   std::vector<DispatchInput> inputs;
   for (int rank = 0; rank < config.ep_size; ++rank)
-    batches.emplace_back(config, kClusterPayloads, tokens, RoutingPattern::with_repeats, random);
+    batches.emplace_back(config, payloads, tokens, RoutingPattern::with_repeats, random);
   for (const TokenBatch& batch : batches) inputs.push_back(batch.input(tokens));
   std::vector<std::vector<std::byte>> all;
   auto ok = all_to_all.poison(kPoison);
   if (ok) ok = all_to_all.dispatch(inputs);
   if (ok) ok = all_to_all.sanitize(padding_id);
-  if (ok) ok = all_to_all.experts(kClusterPayloads);
+  if (ok) ok = all_to_all.experts(payloads);
   if (ok) ok = all_to_all.combine(runtime_max_of(inputs), all);
   if (!ok) return {};
   for (int rank = 0; rank < config.ep_size; ++rank)
@@ -132,7 +133,7 @@ Result<void> ValidationMirror::run_graph(const MirroredLayer& layer, std::span<c
     shape.push_back(input.runtime_max_tokens_per_rank);
   }
   if (!graphs_.contains(shape)) {
-    const auto graph = device_->all_to_all().capture(inputs, *layer.invalid_expert_id, kClusterPayloads);
+    const auto graph = device_->all_to_all().capture(inputs, *layer.invalid_expert_id, layer.payloads);
     if (!graph) return tl::unexpected(graph.error());
     graphs_[shape] = *graph;
   }
@@ -251,7 +252,7 @@ Result<void> ValidationMirror::finish_layer(const MirroredLayer& layer) {
   if (layer.invalid_expert_id) {
     if (auto ok = device.sanitize(*layer.invalid_expert_id); !ok) return ok;
   }
-  if (auto ok = device.experts(kClusterPayloads); !ok) return ok;
+  if (auto ok = device.experts(layer.payloads); !ok) return ok;
   return device.combine(runtime_max_of(layer.inputs), outputs_);
 }
 
@@ -371,8 +372,10 @@ void ValidationMirror::check_missing(const MirroredLayer& layer) {
 
 // After an error: a new all-to-all on the same device, ranks that agree.
 void ValidationMirror::check_recovery(const MirroredLayer& layer) {
-  const auto is_usual = [](const AllToAllConfig& config) {
-    return config.payload_bytes_per_token[0] == config.combine_bytes_per_token();
+  const auto is_usual = [&](const AllToAllConfig& config) {
+    return config.payload_bytes_per_token == token_payloads(layer.payloads.type, config.hidden_size, config.top_k,
+                                                            element_bytes(config.combine_type))
+                                                 .bytes;
   };
   const auto usual = std::ranges::find_if(layer.configs, is_usual);
   if (usual == layer.configs.end()) return;
@@ -380,7 +383,8 @@ void ValidationMirror::check_recovery(const MirroredLayer& layer) {
   const auto simulated = SimAllToAll::create(configs, {});
   auto device = make_device_({configs, guard_, {}, false});
   const bool same = simulated && device &&
-                    healthy_round((*device)->all_to_all(), configs[0]) == healthy_round(**simulated, configs[0]);
+                    healthy_round((*device)->all_to_all(), configs[0], layer.payloads) ==
+                        healthy_round(**simulated, configs[0], layer.payloads);
   add(CheckKind::recovery, same, layer,
       same ? "" : "after the error a round of agreeing ranks is not what it should be");
 }

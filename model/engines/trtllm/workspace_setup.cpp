@@ -21,15 +21,16 @@ WorkspaceShape shape_of(const TrtllmPart& part) {
   return out;
 }
 
+bool sends_nvfp4(const TrtllmPart& part) { return contains(part.given.args.model, "fp4"); }
+
 // What a token travels with. Without knowing better, the unquantised form, which is the largest.
 DispatchRequest request_of(const TrtllmPart& part, std::int64_t bytes) {
   const ModelShape& model = *part.given.model;
   const std::int64_t padded = (model.hidden_size + 255) / 256 * 256;
   const std::int64_t hidden = part.generation().pads_hidden ? padded : model.hidden_size;
-  const bool is_fp4 = contains(part.given.args.model, "nvfp4") || contains(part.given.args.model, "fp4");
   DispatchRequest out;
   out.shape = shape_of(part);
-  out.payloads = payload_bytes(is_fp4 ? PayloadKind::nvfp4 : PayloadKind::bf16, hidden, model.top_k);
+  out.payloads = payload_bytes(sends_nvfp4(part) ? PayloadKind::nvfp4 : PayloadKind::bf16, hidden, model.top_k);
   out.combine_bytes = 2 * hidden;
   out.workspace_bytes = bytes;
   return out;
@@ -87,6 +88,7 @@ void add_workspace(TrtllmPart& part, AllToAllSetup& out, Said& said) {
   if (!part.given.model || bytes == 0) return;
   const ModelShape& model = *part.given.model;
   const DispatchRequest request = request_of(part, bytes);
+  if (sends_nvfp4(part) && request.combine_bytes == 2 * model.hidden_size) out.dispatch_type = DispatchType::nvfp4;
   part.largest_r = largest_r(part.generation().kernel, request);
   const std::string source = source_in_words(part, part.given.env);
   if (part.largest_r < part.max_num_tokens) {

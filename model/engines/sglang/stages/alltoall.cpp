@@ -11,9 +11,25 @@
 namespace a2asim::stages {
 namespace {
 
-DispatchType dispatch_type(const ServerArgs& args) {
-  const auto type = parse_dispatch_type(args.flashinfer_a2a_dispatch_type.value_or("bf16"));
-  return type ? *type : DispatchType::bf16;  // "auto" resolves to bf16 unless the model is quantised: never larger
+constexpr std::string_view kNvfp4Dispatch = "SGLANG_MOE_NVFP4_DISPATCH";
+
+// What the flag asks for; nothing, and "auto", leave it to the model.
+std::optional<DispatchType> asked_type(const ServerArgs& args) {
+  const auto type = parse_dispatch_type(args.flashinfer_a2a_dispatch_type.value_or("auto"));
+  return type ? std::optional(*type) : std::nullopt;
+}
+
+// What layers send (FlashinferDispatcher.dispatch): a type that is asked for, where their experts take it. A draft
+// model's layers are not quantised: for them the workspace may be larger.
+DispatchType sent_type(const Started& started) {
+  const std::string quantization = started.args.quantization.value_or("");
+  const bool by_flag = started.generation().capacity.sized_for_larger_type;
+  const bool is_mxfp8 = quantization == "mxfp8" && by_flag;
+  const bool is_nvfp4 = quantization == "modelopt_fp4" || quantization == "nvfp4_online";
+  const std::optional<DispatchType> asked = by_flag ? asked_type(started.args) : std::nullopt;
+  if (is_mxfp8 && asked.value_or(DispatchType::mxfp8) == DispatchType::mxfp8) return DispatchType::mxfp8;
+  const bool wants_nvfp4 = asked ? *asked == DispatchType::nvfp4 : started.env.get_bool(kNvfp4Dispatch, false);
+  return is_nvfp4 && wants_nvfp4 ? DispatchType::nvfp4 : DispatchType::bf16;
 }
 
 // The cap, what it is made of, and the workspace.
@@ -41,8 +57,8 @@ Result<void> add_capacity(const Started& started, std::int64_t ranks, AllToAllSe
   in.hidden_size = model ? model->hidden_size : 4096;  // the cap does not depend on it
   in.top_k = model ? model->top_k : 8;
   if (args.speculative_algorithm) in.speculative_algorithm = *args.speculative_algorithm;
-  in.moe_nvfp4_dispatch = started.env.get_bool("SGLANG_MOE_NVFP4_DISPATCH", false);
-  in.dispatch_type = out.dispatch_type;
+  in.moe_nvfp4_dispatch = started.env.get_bool(kNvfp4Dispatch, false);
+  in.dispatch_type = asked_type(args).value_or(DispatchType::bf16);  // "auto" never takes more than bf16
   if (asks) {
     const Result<asked::Cap> cap = asked::cap(*outside, in);
     if (!cap) return tl::unexpected(cap.error());
@@ -125,7 +141,7 @@ Result<AllToAllSetup> alltoall_of(const Started& started, const Layout& layout) 
   out.backend = args.moe_a2a_backend;
   out.uses_flashinfer = out.derives_sizes = out.backend == "flashinfer";
   out.has_static_cap = find_static_cap(out.backend) != nullptr;
-  out.dispatch_type = dispatch_type(args);
+  out.dispatch_type = sent_type(started);
   out.flashinfer = &limits(generation.capacity.flashinfer);
   if (started.given.model) out.num_experts = started.given.model->num_experts + args.ep_num_redundant_experts;
   out.invalid_expert_id = invalid_token_expert_id(generation.sanitize, args.moe_runner_backend, out.num_experts);

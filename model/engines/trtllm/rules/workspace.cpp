@@ -58,7 +58,11 @@ Outcome<std::int64_t> chosen_bytes(std::optional<std::string_view> workspace_mb,
 std::vector<std::int64_t> payload_bytes(PayloadKind kind, std::int64_t hidden_size, std::int64_t top_k,
                                         std::int64_t weight_bytes) {
   const std::int64_t ids = 4 * top_k, weights = weight_bytes * top_k;
-  if (kind == PayloadKind::nvfp4) return {hidden_size / 2, hidden_size / 16, ids, weights};
+  if (kind == PayloadKind::nvfp4) {
+    std::vector<std::int64_t> bytes = token_payloads(DispatchType::nvfp4, hidden_size, top_k).bytes;
+    bytes.back() = weights;
+    return bytes;
+  }
   return {kind == PayloadKind::fp8 ? hidden_size : 2 * hidden_size, ids, weights};
 }
 

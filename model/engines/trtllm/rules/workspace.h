@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/alltoall/payloads.h"
 #include "model/alltoall/workspace.h"
 #include "model/engines/trtllm/rules/raised.h"
 
