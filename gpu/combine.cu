@@ -11,11 +11,14 @@ int launch_combine_float8_e4m3(const LaunchArgs& args, int top_k, const CombineS
 namespace {
 
 // One block, so that a launch that still has to signal always finds room on a shared device.
-__global__ void meet_kernel(const __grid_constant__ LaunchArgs args) { meet_for_combine(args); }
+__global__ void meet_kernel(const __grid_constant__ LaunchArgs args) {
+  wait_for_previous_kernel();
+  meet_for_combine(args);
+}
 
 }  // namespace
 
-int launch_meet(const LaunchArgs& args, Stream stream) { return start({1, 256, stream, false}, meet_kernel, args); }
+int launch_meet(const LaunchArgs& args, Stream stream) { return start({1, 256, stream, true}, meet_kernel, args); }
 
 namespace {
 

@@ -147,8 +147,8 @@ __device__ inline void meet_for_combine(const LaunchArgs& args) {
   }
   __threadfence_system();
   __syncthreads();
-  signal_peers(args, Round::combine, false);
-  wait_for_peers(args, Round::combine);
+  signal_peers(args, Round::combine, false, RoundOfSlice{args});
+  wait_for_peers(args, Round::combine, RoundOfSlice{args});
 }
 
 struct CombineStart {

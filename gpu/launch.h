@@ -18,14 +18,16 @@ namespace a2asim::gpu {
 
 using Stream = CUstream_st*;
 
-// What a rank's peers must agree with; it travels with the completion flag. Not part of FlashInfer's protocol.
+// What a rank's peers must agree with; it travels beside the completion flag, in no order with it: round and check say
+// whether all of it has come. Not part of FlashInfer's protocol.
 struct alignas(16) GuardRecord {
   std::int64_t runtime_max_tokens_per_rank = 0;
   std::int64_t max_num_tokens = 0;
   std::int32_t payload_bytes_per_token[kMaxPayloads] = {};  // 0 beyond the last payload
   std::int32_t combine_bytes_per_token = 0;
   std::int32_t refused = 0;  // the rank found its own input unusable and sent nothing
-  std::int64_t reserved = 0;
+  std::int32_t round = 0;    // the flag's value
+  std::uint32_t check = 0;   // of the words before
 };
 static_assert(sizeof(GuardRecord) == 64);
 

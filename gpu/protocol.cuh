@@ -64,6 +64,45 @@ __device__ inline void wait_for_previous_kernel() {
 #endif
 }
 
+// A record as words, each of which is stored and loaded whole.
+constexpr int kRecordWords = sizeof(GuardRecord) / sizeof(std::uint32_t);
+constexpr int kCheckWord = offsetof(GuardRecord, check) / sizeof(std::uint32_t);
+
+__device__ inline std::uint32_t check_of(const std::uint32_t (&words)[kRecordWords]) {
+  std::uint32_t check = 2166136261u;
+#pragma unroll
+  for (int i = 0; i < kCheckWord; ++i) check = (check ^ words[i]) * 16777619u;
+  return check;
+}
+
+__device__ inline void post_record(GuardRecord* where, GuardRecord record, std::int32_t round) {
+  std::uint32_t words[kRecordWords];
+  record.round = round;
+  memcpy(words, &record, sizeof(record));
+  words[kCheckWord] = check_of(words);
+#pragma unroll
+  for (int i = 0; i < kRecordWords; i += 4) {
+    asm volatile(
+        "st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(reinterpret_cast<std::byte*>(where) + 4 * i),
+        "r"(words[i]), "r"(words[i + 1]), "r"(words[i + 2]), "r"(words[i + 3])
+        : "memory");
+  }
+}
+
+// Whether the record of this round has come, whole.
+__device__ inline bool read_record(const GuardRecord* where, std::int32_t round, GuardRecord& record) {
+  std::uint32_t words[kRecordWords];
+#pragma unroll
+  for (int i = 0; i < kRecordWords; i += 4) {
+    asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[i]), "=r"(words[i + 1]), "=r"(words[i + 2]), "=r"(words[i + 3])
+                 : "l"(reinterpret_cast<const std::byte*>(where) + 4 * i)
+                 : "memory");
+  }
+  memcpy(&record, words, sizeof(record));
+  return record.round == round && record.check == check_of(words);
+}
+
 __device__ inline GuardRecord guard_record(const RankArgs& rank, bool refused) {
   GuardRecord record;
   record.runtime_max_tokens_per_rank = rank.runtime_max_tokens_per_rank;
@@ -96,31 +135,40 @@ __device__ inline Pair pair_at(const LaunchArgs& args, int index) {
   return {&rank, peer, is_active(rank.active_rank_mask, peer)};
 }
 
+// The number of the round that a rank is in, as its slice has it.
+struct RoundOfSlice {
+  const LaunchArgs& args;
+  __device__ std::int32_t operator()(const RankArgs& rank) const {
+    return *words(args.slices[rank.rank], make_workspace_layout(args.ep_size, 0, 0).flag_val);
+  }
+};
+
 // Tells every peer of every local rank that the round's data is there. All threads of one block. For peers of other
-// launches the data must have been ordered before, by a kernel boundary. Peers of this launch look only after its end,
-// so for them this may run beside the copying.
-__device__ inline void signal_peers(const LaunchArgs& args, Round round, bool refused) {
-  const WorkspaceLayout at = make_workspace_layout(args.ep_size, 0, 0);
+// launches the data must have been ordered before, by a kernel boundary or is_last_block; the flag goes ahead of the
+// record, because a release waits until all that its thread stored before has arrived. Peers of this launch look only
+// after its end, so for them this may run beside the copying.
+template <class RoundOf>
+__device__ inline void signal_peers(const LaunchArgs& args, Round round, bool refused, const RoundOf& round_of) {
   const std::int64_t flags = flags_offset(args, round);
   if (threadIdx.x == 0) args.state->in_combine = round == Round::combine ? 1 : 0;
   for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size;
        i += static_cast<int>(blockDim.x)) {
     const Pair pair = pair_at(args, i);
     if (!pair.meet) continue;
-    std::byte* own = args.slices[pair.rank->rank];
     std::byte* theirs = args.slices[pair.peer];
-    const std::int32_t flag_val = *words(own, at.flag_val);
-    const std::int32_t sent = words(own, at.send_counters)[pair.peer];
-    SliceHeader* board = header_of(theirs);
+    const std::int32_t flag_val = round_of(*pair.rank);
     const GuardRecord record = guard_record(*pair.rank, refused);
-    (round == Round::dispatch ? board->dispatch : board->combine)[pair.rank->rank] = record;
-    if (round == Round::dispatch) words(theirs, at.recv_counters)[pair.rank->rank] = sent;
     const int local_peer = args.local_index[pair.peer];
+    std::int32_t* flag = words(theirs, flags) + pair.rank->rank;
+    SliceHeader* header = header_of(theirs);
+    GuardRecord* board = (round == Round::dispatch ? header->dispatch : header->combine) + pair.rank->rank;
     if (local_peer < 0) {
-      store_release(words(theirs, flags) + pair.rank->rank, flag_val);
+      store_release(flag, flag_val);
+      post_record(board, record, flag_val);
       continue;
     }
-    words(theirs, flags)[pair.rank->rank] = flag_val;
+    *flag = flag_val;
+    *board = record;
     if (args.guard != 0 && !agrees(record, guard_record(args.ranks[local_peer], refused)))
       args.state->guard_mismatch = 1;
   }
@@ -128,29 +176,28 @@ __device__ inline void signal_peers(const LaunchArgs& args, Round round, bool re
 
 // Waits until every peer of another launch has signalled this round to every local rank, at most timeout_ns, and
 // compares the guard records. All threads of one block.
-__device__ inline void wait_for_peers(const LaunchArgs& args, Round round) {
+template <class RoundOf>
+__device__ inline void wait_for_peers(const LaunchArgs& args, Round round, const RoundOf& round_of) {
   const std::uint64_t start = wall_time_ns();
-  const std::int64_t flag_val = make_workspace_layout(args.ep_size, 0, 0).flag_val;
   for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size;
        i += static_cast<int>(blockDim.x)) {
     const Pair pair = pair_at(args, i);
     if (!pair.meet || args.local_index[pair.peer] >= 0) continue;
     std::byte* own = args.slices[pair.rank->rank];
-    const std::int32_t expected = *words(own, flag_val);
+    const std::int32_t expected = round_of(*pair.rank);
     const std::int32_t* flag = words(own, flags_offset(args, round)) + pair.peer;
-    bool arrived = true;
-    while (load_acquire(flag) != expected) {
-      if (wall_time_ns() - start > static_cast<std::uint64_t>(args.timeout_ns)) {
-        arrived = load_acquire(flag) == expected;
-        break;
-      }
+    const SliceHeader* board = header_of(own);
+    const GuardRecord* record = (round == Round::dispatch ? board->dispatch : board->combine) + pair.peer;
+    GuardRecord theirs;
+    bool arrived = false;
+    for (bool late = false;; late = wall_time_ns() - start > static_cast<std::uint64_t>(args.timeout_ns)) {
+      arrived = load_acquire(flag) == expected && read_record(record, expected, theirs);
+      if (arrived || late) break;
     }
     if (!arrived) {
       atomicOr(reinterpret_cast<unsigned long long*>(&args.state->missing[pair.rank->rank]), 1ULL << pair.peer);
       continue;
     }
-    const SliceHeader* board = header_of(own);
-    const GuardRecord& theirs = (round == Round::dispatch ? board->dispatch : board->combine)[pair.peer];
     if (theirs.refused != 0) args.state->peer_refused = 1;
     if (args.guard != 0 && !agrees(theirs, guard_record(*pair.rank, false))) args.state->guard_mismatch = 1;
   }

@@ -1,6 +1,6 @@
 // The CUDA all-to-all against the host reference: whole slices byte for byte after every call, outputs bit for bit.
-#include "model/alltoall/error.h"
 #include "gpu_world.h"
+#include "model/alltoall/error.h"
 
 namespace a2asim::test {
 namespace {
@@ -74,6 +74,7 @@ TEST_CASE("ranks in separate launches meet by flags") {
   run_rounds(usual_config(8, 4, 32, 200, 256), 21, 4, options);
   options.devices = {0, 0, 0};
   run_rounds(usual_config(5, 3, 11, 40, 48), 22, 4, options);
+  run_few_and_many(options, 23);
 }
 
 TEST_CASE("a rank that is masked out") {

@@ -205,6 +205,22 @@ inline void run_rounds(const AllToAllConfig& config, std::uint64_t seed, int rou
   run_rounds(world, seed, rounds);
 }
 
+// One rank a launch, with so many tokens as one kernel dispatches, one more, and none.
+inline void run_few_and_many(const gpu::CudaOptions& options, std::uint64_t seed) {
+  const AllToAllConfig config = usual_config(static_cast<int>(options.devices.size()), 8, 64, 300, 512);
+  World world({config}, options);
+  world.poison(std::byte{0xff});
+  Random random(seed);
+  const auto ranks = static_cast<std::size_t>(config.ep_size);
+  for (const auto& [first, others] : {std::pair{256, 257}, {257, 256}, {1, 300}, {0, 33}, {256, 0}, {0, 0}}) {
+    std::vector<std::int64_t> tokens(ranks, others);
+    tokens[0] = first;
+    for (int repeated = 0; repeated < 3; ++repeated) {
+      world.round(draw_inputs(random, config, tokens), std::vector<std::int64_t>(ranks, 300), -1, kUsual);
+    }
+  }
+}
+
 inline std::vector<DispatchInput> views_of(const std::vector<RankInput>& inputs, std::int64_t runtime_max) {
   std::vector<DispatchInput> views;
   for (const RankInput& input : inputs) views.push_back(view_of(input, runtime_max));

@@ -46,6 +46,13 @@ TEST_CASE("several GPUs: slices and outputs equal the reference") {
   }
 }
 
+TEST_CASE("several GPUs: one rank a GPU, few tokens in one kernel and many in three") {
+  for (const gpu::CudaOptions& options : several_gpus()) {
+    CAPTURE(words(options));
+    run_few_and_many(options, 42);
+  }
+}
+
 TEST_CASE("several GPUs: many rounds in a row") {
   for (const gpu::CudaOptions& options : several_gpus()) {
     CAPTURE(words(options));

@@ -181,6 +181,15 @@ struct NcclNumbers {
 NcclNumbers measure_nccl(const std::vector<int>& devices, const RowCounts& rows, std::int64_t dispatch_bytes,
                          std::int64_t combine_bytes);
 
+// Dispatch and combine of one rank on each of several GPUs, as launches alone.
+struct Exchange {
+  std::vector<gpu::Stream> streams;  // one a GPU
+  std::function<Result<void>()> dispatch, combine, finish;
+  std::shared_ptr<void> owner;
+};
+// FlashInfer's kernels, where the program was built with -DFLASHINFER_SOURCE.
+Exchange flashinfer_exchange(const AllToAllConfig& config, std::span<const DispatchInput> inputs);
+
 // The ranks spread over several GPUs, one a GPU: times and bandwidths, one-sided and by NCCL. only: index of a size, or
 // -1 for all.
 void measure_several_gpus(const std::vector<int>& devices, gpu::PeerMemory peer_memory, int only);

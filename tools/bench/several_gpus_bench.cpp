@@ -15,8 +15,6 @@ namespace {
 constexpr int kPairsPerGraph = 12;
 constexpr int kSkipped = 2;  // pairs at the start, before the GPUs are in step
 constexpr int kLaunches = 5;
-constexpr ExpertPayloads kPayloads = {0, 2};
-
 struct Numbers {
   double dispatch_us = 0, combine_us = 0;  // events
   double dispatch_wall_us = 0, combine_wall_us = 0;
@@ -24,7 +22,7 @@ struct Numbers {
 
 struct SizeRow {
   std::int64_t tokens = 0;
-  Numbers one_sided;
+  Numbers one_sided, flashinfer;
   NcclNumbers nccl;
   double published_dispatch_gb_s = 0, published_combine_gb_s = 0;
   double link_dispatch_gb_s = 0, link_combine_gb_s = 0, link_nccl_gb_s = 0;
@@ -34,7 +32,7 @@ using Events = std::vector<std::vector<OwnedEvent>>;  // [device][boundary]
 
 class OneSided {
  public:
-  OneSided(gpu::CudaAllToAll& all_to_all, const std::vector<int>& devices) : all_(all_to_all), devices_(devices) {
+  OneSided(Exchange exchange, const std::vector<int>& devices) : all_(std::move(exchange)), devices_(devices) {
     for (const int device : devices_) {
       must(cudaSetDevice(device), "cudaSetDevice");
       std::vector<OwnedEvent> own;
@@ -45,9 +43,8 @@ class OneSided {
 
   // By a graph where events in graphs work, by plain launches otherwise (said on stderr).
   Numbers measure() {
-    must(all_.enqueue_dispatch());
-    must(all_.enqueue_experts(kPayloads));
-    must(all_.enqueue_combine());
+    must(all_.dispatch());
+    must(all_.combine());
     must(all_.finish());
     auto graphs = record();
     if (!graphs) {
@@ -73,7 +70,7 @@ class OneSided {
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       if (auto ok = gpu::cuda_result(cudaSetDevice(devices_[d]), "cudaSetDevice"); !ok) return ok;
       const cudaEvent_t event = events_[d][static_cast<std::size_t>(boundary)].get();
-      const int code = cudaEventRecordWithFlags(event, all_.stream(static_cast<int>(d)), flags);
+      const int code = cudaEventRecordWithFlags(event, all_.streams[d], flags);
       if (auto ok = gpu::cuda_result(code, "recording an event"); !ok) return ok;
     }
     return {};
@@ -82,9 +79,9 @@ class OneSided {
   Result<void> enqueue(unsigned flags) {
     auto ok = mark(0, flags);
     for (int pair = 0; ok && pair < kPairsPerGraph; ++pair) {
-      ok = all_.enqueue_dispatch();
+      ok = all_.dispatch();
       if (ok) ok = mark(2 * pair + 1, flags);
-      if (ok) ok = all_.enqueue_combine();
+      if (ok) ok = all_.combine();
       if (ok) ok = mark(2 * pair + 2, flags);
     }
     return ok;
@@ -94,12 +91,12 @@ class OneSided {
     Result<void> ok;
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       must(cudaSetDevice(devices_[d]), "cudaSetDevice");
-      must(cudaStreamBeginCapture(all_.stream(static_cast<int>(d)), cudaStreamCaptureModeThreadLocal), "capturing");
+      must(cudaStreamBeginCapture(all_.streams[d], cudaStreamCaptureModeThreadLocal), "capturing");
     }
     ok = enqueue(cudaEventRecordExternal);
     std::vector<cudaGraph_t> captured(devices_.size(), nullptr);
     for (std::size_t d = 0; d < devices_.size(); ++d) {
-      const int code = cudaStreamEndCapture(all_.stream(static_cast<int>(d)), &captured[d]);
+      const int code = cudaStreamEndCapture(all_.streams[d], &captured[d]);
       if (ok) ok = gpu::cuda_result(code, "ending a capture");
     }
     std::vector<gpu::OwnedGraphExec> graphs;
@@ -110,8 +107,8 @@ class OneSided {
       if (!ok) break;
       graphs.emplace_back(exec);
       // Its first launch would do this, beside another GPU's that already waits.
-      ok = gpu::cuda_result(cudaGraphUpload(exec, all_.stream(static_cast<int>(d))), "uploading a graph");
-      if (ok) ok = gpu::cuda_result(cudaStreamSynchronize(all_.stream(static_cast<int>(d))), "uploading a graph");
+      ok = gpu::cuda_result(cudaGraphUpload(exec, all_.streams[d]), "uploading a graph");
+      if (ok) ok = gpu::cuda_result(cudaStreamSynchronize(all_.streams[d]), "uploading a graph");
     }
     for (cudaGraph_t graph : captured) {
       if (graph != nullptr) cudaGraphDestroy(graph);
@@ -123,7 +120,7 @@ class OneSided {
   Result<void> launch_graphs(const std::vector<gpu::OwnedGraphExec>& graphs) {
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       if (auto ok = gpu::cuda_result(cudaSetDevice(devices_[d]), "cudaSetDevice"); !ok) return ok;
-      const int code = cudaGraphLaunch(graphs[d].get(), all_.stream(static_cast<int>(d)));
+      const int code = cudaGraphLaunch(graphs[d].get(), all_.streams[d]);
       if (auto ok = gpu::cuda_result(code, "launching a graph"); !ok) return ok;
     }
     return {};
@@ -143,7 +140,7 @@ class OneSided {
 
   void by_wall_clock(Numbers& numbers);
 
-  gpu::CudaAllToAll& all_;
+  const Exchange all_;
   const std::vector<int>& devices_;
   Events events_;
 };
@@ -153,7 +150,7 @@ void OneSided::by_wall_clock(Numbers& numbers) {
     must(enqueued);
     must(all_.finish());
   };
-  time_in_turn([&] { run(all_.enqueue_dispatch()); }, [&] { run(all_.enqueue_combine()); }, numbers.dispatch_wall_us,
+  time_in_turn([&] { run(all_.dispatch()); }, [&] { run(all_.combine()); }, numbers.dispatch_wall_us,
                numbers.combine_wall_us);
 }
 
@@ -220,6 +217,20 @@ std::int64_t remote_rows(const RowCounts& rows) {
   return most;
 }
 
+// Slices hold what experts made of rows: nothing is timed on zeros.
+Exchange own_exchange(gpu::CudaAllToAll& all, std::size_t gpus) {
+  must(all.enqueue_dispatch());
+  must(all.enqueue_experts({0, 2}));
+  must(all.enqueue_combine());
+  must(all.finish());
+  Exchange exchange;
+  for (std::size_t d = 0; d < gpus; ++d) exchange.streams.push_back(all.stream(static_cast<int>(d)));
+  exchange.dispatch = [&all] { return all.enqueue_dispatch(); };
+  exchange.combine = [&all] { return all.enqueue_combine(); };
+  exchange.finish = [&all] { return all.finish(); };
+  return exchange;
+}
+
 SizeRow measure_size(const Configuration& shape, const std::vector<int>& devices, gpu::PeerMemory peer_memory) {
   const Batch batch = draw(shape);
   const AllToAllConfig config = config_of(shape, batch);
@@ -237,8 +248,11 @@ SizeRow measure_size(const Configuration& shape, const std::vector<int>& devices
     told = true;
     must((*made)->poison(std::byte{0xff}));
     must((*made)->stage(inputs));
-    row.one_sided = OneSided(**made, devices).measure();
+    row.one_sided = OneSided(own_exchange(**made, devices.size()), devices).measure();
   }
+#if defined(A2ASIM_HAS_FLASHINFER)
+  row.flashinfer = OneSided(flashinfer_exchange(config, inputs), devices).measure();
+#endif
   const RowCounts rows = rows_between(shape, batch);
   const auto remote = static_cast<double>(remote_rows(rows));
   const auto row_bytes = static_cast<double>(config.dispatch_bytes_per_token());
@@ -260,11 +274,12 @@ void print_json(const SizeRow& row, const Link& link) {
   std::printf(
       "{\"tokens\":%lld,\"dispatch_us\":%.2f,\"combine_us\":%.2f,\"published_dispatch_gb_s\":%.1f,"
       "\"published_combine_gb_s\":%.1f,\"link_dispatch_gb_s\":%.1f,\"link_combine_gb_s\":%.1f,"
-      "\"dispatch_of_link\":%.3f,\"combine_of_link\":%.3f,\"nccl_alltoall_us\":%.2f,\"nccl_alltoall_of_link\":%.3f,",
+      "\"dispatch_of_link\":%.3f,\"combine_of_link\":%.3f,\"nccl_alltoall_us\":%.2f,\"nccl_alltoall_of_link\":%.3f,"
+      "\"flashinfer_dispatch_us\":%.2f,\"flashinfer_combine_us\":%.2f,",
       static_cast<long long>(row.tokens), row.one_sided.dispatch_us, row.one_sided.combine_us,
       row.published_dispatch_gb_s, row.published_combine_gb_s, row.link_dispatch_gb_s, row.link_combine_gb_s,
       row.link_dispatch_gb_s / link.one_way_gb_s, row.link_combine_gb_s / link.one_way_gb_s, row.nccl.alltoall_us,
-      row.link_nccl_gb_s / link.one_way_gb_s);
+      row.link_nccl_gb_s / link.one_way_gb_s, row.flashinfer.dispatch_us, row.flashinfer.combine_us);
   std::printf("\"wall_us\":{\"one_sided\":[%.1f,%.1f],\"send_recv\":[%.1f,%.1f]}}\n", row.one_sided.dispatch_wall_us,
               row.one_sided.combine_wall_us, row.nccl.dispatch_wall_us, row.nccl.combine_wall_us);
   std::fflush(stdout);
@@ -273,17 +288,18 @@ void print_json(const SizeRow& row, const Link& link) {
 void print_table(const std::vector<SizeRow>& rows, const Link& link) {
   std::printf("\nlink, cudaMemcpyPeer: %.1f GB/s one way, %.1f GB/s each way at once\n", link.one_way_gb_s,
               link.both_ways_gb_s);
-  std::printf("%6s | %8s %8s | %9s %9s | %8s %8s %8s %8s | %8s %8s | %9s %9s\n", "tokens", "disp us", "comb us",
-              "publ disp", "publ comb", "disp GB", "of link", "comb GB", "of link", "nccl us", "of link", "wall one",
-              "send/recv");
+  std::printf("%6s | %8s %8s | %8s %8s | %9s %9s | %8s %8s %8s %8s | %8s %8s | %9s %9s\n", "tokens", "disp us",
+              "comb us", "fi disp", "fi comb", "publ disp", "publ comb", "disp GB", "of link", "comb GB", "of link",
+              "nccl us", "of link", "wall one", "send/recv");
   for (const SizeRow& row : rows) {
-    std::printf("%6lld | %8.1f %8.1f | %9.1f %9.1f | %8.1f %8.2f %8.1f %8.2f | %8.1f %8.2f | %9.1f %9.1f\n",
-                static_cast<long long>(row.tokens), row.one_sided.dispatch_us, row.one_sided.combine_us,
-                row.published_dispatch_gb_s, row.published_combine_gb_s, row.link_dispatch_gb_s,
-                row.link_dispatch_gb_s / link.one_way_gb_s, row.link_combine_gb_s,
-                row.link_combine_gb_s / link.one_way_gb_s, row.nccl.alltoall_us, row.link_nccl_gb_s / link.one_way_gb_s,
-                row.one_sided.dispatch_wall_us + row.one_sided.combine_wall_us,
-                row.nccl.dispatch_wall_us + row.nccl.combine_wall_us);
+    std::printf(
+        "%6lld | %8.1f %8.1f | %8.1f %8.1f | %9.1f %9.1f | %8.1f %8.2f %8.1f %8.2f | %8.1f %8.2f | %9.1f %9.1f\n",
+        static_cast<long long>(row.tokens), row.one_sided.dispatch_us, row.one_sided.combine_us,
+        row.flashinfer.dispatch_us, row.flashinfer.combine_us, row.published_dispatch_gb_s, row.published_combine_gb_s,
+        row.link_dispatch_gb_s, row.link_dispatch_gb_s / link.one_way_gb_s, row.link_combine_gb_s,
+        row.link_combine_gb_s / link.one_way_gb_s, row.nccl.alltoall_us, row.link_nccl_gb_s / link.one_way_gb_s,
+        row.one_sided.dispatch_wall_us + row.one_sided.combine_wall_us,
+        row.nccl.dispatch_wall_us + row.nccl.combine_wall_us);
   }
 }
 

@@ -118,16 +118,31 @@ void Group::dispatch(const a2asim_input_v1* inputs) {
     set_sizes(own(r), inputs[r]);
     if (is_active(r)) check_sizes(own(r), inputs[r]);
   }
-  // Nothing is allocated or freed between the launches: that would wait for the ranks that wait for those to come.
-  std::vector<fi::MoeA2ADispatchParams> calls;
-  for (std::size_t r = 0; r < ranks_.size(); ++r)
-    if (is_active(r)) calls.push_back(describe_dispatch(r, inputs[r]));
+  stage(inputs);
+  enqueue_dispatch();
   wait();
-  for (const fi::MoeA2ADispatchParams& params : calls) {
+}
+
+void Group::stage(const a2asim_input_v1* inputs) {
+  staged_.clear();
+  for (std::size_t r = 0; r < ranks_.size(); ++r)
+    if (is_active(r)) staged_.push_back(describe_dispatch(r, inputs[r]));
+  wait();
+}
+
+// Nothing is allocated or freed between the launches: that would wait for the ranks that wait for those to come.
+void Group::enqueue_dispatch() {
+  for (const fi::MoeA2ADispatchParams& params : staged_) {
     use(own(static_cast<std::size_t>(params.ep_rank)));
     launch_dispatch(params);
   }
-  wait();
+}
+
+void Group::enqueue_combine() {
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    use(own(r));
+    if (is_active(r)) launch_combine(r, own(r).runtime_max);
+  }
 }
 
 void Group::launch_sanitize(std::size_t r, std::int32_t invalid_expert_id) {

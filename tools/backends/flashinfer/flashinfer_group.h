@@ -164,6 +164,17 @@ class Group {
     }
     wait();
   }
+  // The pieces of dispatch and combine, for benchmarks: stage copies the inputs, enqueue_* launch alone.
+  void stage(const a2asim_input_v1* inputs);
+  void enqueue_dispatch();
+  void enqueue_combine();
+  cudaStream_t stream(std::size_t r) { return own(r).stream; }
+  void wait() {
+    for (Rank& rank : ranks_) {
+      use(rank);
+      check(cudaDeviceSynchronize(), "waiting");
+    }
+  }
   void set_mask(std::uint64_t mask) {
     mask_ = mask | ~((std::uint64_t{1} << (ranks_.size() - 1) << 1) - 1);
     check(mask_ == ~std::uint64_t{0} || has_rank_mask<fi::MoeA2ADispatchParams>,
@@ -193,12 +204,6 @@ class Group {
                                                                              : 2;
     return config.hidden_size * element;
   }
-  void wait() {
-    for (Rank& rank : ranks_) {
-      use(rank);
-      check(cudaDeviceSynchronize(), "waiting");
-    }
-  }
   void allocate(int per_gpu);
   void stage(Rank& rank, const a2asim_input_v1& input, fi::MoeA2ADispatchParams& params);
   void check_sizes(const Rank& rank, const a2asim_input_v1& input) const;
@@ -214,6 +219,7 @@ class Group {
 
   std::vector<Rank> ranks_;
   std::vector<Graph> graphs_;
+  std::vector<fi::MoeA2ADispatchParams> staged_;
   std::vector<std::pair<int, void*>> memory_;  // by device
   std::int64_t bytes_ = 0;                     // of a slice
   std::uint64_t mask_ = ~std::uint64_t{0};
