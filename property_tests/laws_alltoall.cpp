@@ -47,9 +47,10 @@ AllToAllConfig config_of(const Scenario& world) {
   return config;
 }
 
-// Hidden states in a format of the seed's, in as many elements as take whole blocks.
+// Hidden states in a format that follows from the world, in as many elements as take whole blocks.
 ExpertPayloads draw_format(const Scenario& world, AllToAllConfig& config) {
-  const auto type = static_cast<DispatchType>(world.seed % 3);
+  const auto drawn = world.seed + static_cast<std::uint64_t>(world.model.top_k + world.model.num_experts);
+  const auto type = static_cast<DispatchType>(drawn % 3);
   config.hidden_size = align_up(config.hidden_size, block_elements(type));
   const TokenPayloads payloads =
       token_payloads(type, config.hidden_size, config.top_k, element_bytes(config.combine_type));

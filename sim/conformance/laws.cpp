@@ -99,7 +99,7 @@ std::string moves_along(const MakeBench& make, const AllToAllConfig& config, con
 DispatchInput Contents::input(std::int64_t runtime_max) const {
   DispatchInput in = batch.input(runtime_max);
   in.token_selected_experts = ids;
-  in.payloads[1] = std::as_bytes(std::span(ids));
+  in.payloads.at(in.payloads.size() - 2) = std::as_bytes(std::span(ids));  // before the weights
   return in;
 }
 

@@ -10,7 +10,7 @@
 
 namespace a2asim::conformance {
 
-// A rank's batch whose experts may be named anew; its id payload follows.
+// A rank's batch whose experts may be named anew; its id payload, the last but one, follows.
 struct Contents {
   TokenBatch batch;
   std::vector<std::int32_t> ids;
