@@ -16,10 +16,10 @@ out=build/gpu_mutants
 # name | file | text | what takes its place
 faults=(
   'slot_stride|gpu/dispatch.cu|rank.row_number(rank.rank, slot);|rank.row_number(rank.rank, slot / 2);'
-  'counters_not_zeroed|gpu/protocol.cuh|[pair.rank->rank] = sent;|[pair.rank->rank] += sent;'
+  'counters_not_zeroed|gpu/dispatch.cu|recv_counters)[rank.rank] = total;|recv_counters)[rank.rank] += total;'
   'signal_before_data|gpu/dispatch.cu|  wait_for_previous_kernel();
   // All that route left|  // All that route left'
-  'wrong_peer|gpu/dispatch.cu|args.slices[to] + rank.row(p, row)|args.slices[rank.rank] + rank.row(p, row)'
+  'wrong_peer|gpu/dispatch.cu|args.slices[target.to] + rank.row(p, row)|args.slices[rank.rank] + rank.row(p, row)'
   'combine_reads_another_slot|gpu/combine.cuh|rank.row_number(rank.rank, slot));|rank.row_number(rank.rank, slot / 2));'
 )
 
