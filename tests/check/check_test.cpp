@@ -72,6 +72,7 @@ TEST_CASE("the chain has a line for four outcomes, and counts the ranks whose ou
   CHECK(chain.at(3).starts_with("DP rank 1: 2 requests"));
   CHECK(chain.at(3).ends_with("R = 2 (same on rank 3)"));
   CHECK(chain.at(6) == "3 more DP ranks use other R, from 4 to 6");
+  batch.batches.resize(6);
   batch.decisions.resize(6);
   CHECK(explain_disagreement(*deployment, batch).chain.back() == "1 more DP rank uses other R, 4");
 }

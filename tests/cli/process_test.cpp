@@ -75,7 +75,7 @@ TEST_CASE("a reader of much who leaves early is told nothing, and the exit code 
 
 TEST_CASE("too little memory is one line, and too few threads are fewer") {
 #ifdef A2ASIM_SANITIZED
-  test::skip("a sanitizer needs terabytes of addresses");
+  a2asim::test::skip("a sanitizer needs terabytes of addresses");
   return;
 #endif
   // With CUDA the libraries alone take half a GiB, and the loader ends the program before it begins.

@@ -42,6 +42,7 @@ if(A2ASIM_SANITIZE)
     list(APPEND sanitize_flags -fsanitize=fuzzer-no-link)
   endif()
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${sanitize_flags};-fno-omit-frame-pointer>")
+  add_compile_definitions($<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_ASSERTIONS>)  # indices within a vector's capacity, too
 endif()
 
 find_package(tl-expected REQUIRED)
