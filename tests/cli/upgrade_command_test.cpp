@@ -11,12 +11,15 @@ namespace {
 
 using nlohmann::json;
 
+const std::string kCollapsing =
+    "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --tp 8 --dp 8 --enable-dp-attention "
+    "--enable-dp-lm-head --moe-dense-tp-size 1 --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass";
+
 Outcome upgrade(std::vector<std::string> options, const std::vector<std::string>& more = {}) {
   options.insert(options.begin(), "upgrade");
-  for (const char* word : {"--", "python3", "-m", "sglang.launch_server", "--model-path", "deepseek-ai/DeepSeek-R1", "--tp",
-                           "8", "--dp", "8", "--enable-dp-attention", "--enable-dp-lm-head", "--moe-dense-tp-size", "1",
-                           "--moe-a2a-backend", "flashinfer", "--moe-runner-backend", "flashinfer_cutlass"})
-    options.emplace_back(word);
+  options.emplace_back("--");
+  std::istringstream words(kCollapsing);
+  for (std::string word; words >> word;) options.push_back(word);
   options.insert(options.end(), more.begin(), more.end());
   return run(options);
 }
@@ -70,6 +73,23 @@ TEST_CASE("upgrade: an option that is gone, one whose default moved, and one tha
   CHECK_FALSE(lists(with["defaults_moved"], moved));
   CHECK(without["options_vanished"].empty());
   CHECK(with["options_vanished"] == json{"--bf16-gemm-backend"});
+}
+
+TEST_CASE("upgrade: what changes, in one screen") {
+  const TemporaryFile file("serve.sh", kCollapsing + "\n");
+  const Outcome outcome = run({"upgrade", "--from", "v0.5.13", "--to", "v0.5.16", file.path});
+  CHECK(outcome.exit_code == kNothingWrong);
+  CHECK(contains(outcome.out, "disagrees -> agrees"));
+  CHECK(contains(outcome.out, "geometry_disagreement"));
+  CHECK(contains(outcome.out, "options that are new"));
+  CHECK(std::ranges::count(outcome.out, '\n') <= 24);
+  const json one = json::parse(
+      run({"upgrade", "--from", "v0.5.13", "--to", "v0.5.16", "--format", "json", file.path}).out)["servers"][0];
+  CHECK(one["verdict_before"] == "disagrees");
+  CHECK(one["verdict_after"] == "agrees");
+  CHECK(run({"upgrade", "--from", "v0.5.16", "--to", "v0.5.13", file.path}).exit_code == kErrorFound);
+  CHECK(run({"upgrade", "--from", "nothing", file.path}).exit_code == kUnusableInput);
+  CHECK(run({"upgrade", file.path}).exit_code == kUnusableInput);
 }
 
 }  // namespace a2asim

@@ -6,6 +6,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "model/engines/sglang/generation.h"
 #include "sim/cluster/replay.h"
@@ -410,6 +411,23 @@ TEST_CASE("report: every bad cell of explore's matrix links to a chapter of its 
     CHECK(count(html, fmt::format("<article class=\"chapter\" id=\"w{}\"", i)) == 1);
     CHECK(count(html, fmt::format("class=\"viewer\" data-replay=\"w{}\"", i)) == 1);
   }
+  std::size_t links = 0;
+  std::istringstream lines(html);
+  const std::regex row("<tr><th scope=\"row\">([^<]*)<span class=\"under\">([^<]*)</span></th>");
+  const std::regex target("<a href=\"#(w[0-9]+)\">");
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch of_row;
+    if (!std::regex_search(line, of_row, row)) continue;
+    for (std::sregex_iterator at(line.begin(), line.end(), target), end; at != end; ++at, ++links) {
+      const std::string chapter = fmt::format("id=\"{}\" aria-label=\"pr29461, {}, ", at->str(1), of_row.str(1));
+      const std::size_t found = html.find(chapter);
+      REQUIRE_MESSAGE(found != std::string::npos, chapter);  // of the same class ..
+      const std::size_t phase = found + chapter.size();
+      const std::string its = html.substr(phase, html.find('"', phase) - phase);
+      CHECK_MESSAGE((", " + of_row.str(2) + ",").find(", " + its + ",") != std::string::npos, its);  // .. and phase
+    }
+  }
+  CHECK(links >= bad);
   CHECK(html == explore_page(report, {}));
   report.rule = "python3 rule.py";  // without the rule itself, what it did cannot be replayed
   CHECK(count(explore_page(report, {}), "class=\"viewer\"") == 0);
