@@ -79,7 +79,7 @@ class Oracle {
       const auto bytes = static_cast<std::size_t>(rows_of(rank, source) * config(rank).combine_bytes_per_token());
       const std::int64_t to =
           combine_base(rank) + source * sent(rank).runtime_max * config(rank).combine_bytes_per_token();
-      std::memcpy(slices_[static_cast<std::size_t>(rank)].data() + to, rows.data(), bytes);
+      std::ranges::copy(rows.first(bytes), slices_[static_cast<std::size_t>(rank)].begin() + to);
       rows = rows.subspan(bytes);
     }
   }

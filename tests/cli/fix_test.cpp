@@ -214,6 +214,18 @@ TEST_CASE("fix: what check offers fixes the launch, in every version") {
   for (const auto& [sglang, flags] : kLaterLaunches) follow(launch_of(sglang, flags), flags);
 }
 
+TEST_CASE("fix: of a command the first fix that cures it is shown, and no second") {
+  const std::string start =
+      "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --tp 8 --dp 8 --enable-dp-attention ";
+  const std::string rest =
+      "--moe-dense-tp-size 1 --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass";
+  std::vector<std::string> args = {"check", "--sglang", "pr26643", "--fix", "--"};
+  std::istringstream words(start + "--enable-dp-lm-head " + rest);
+  for (std::string word; words >> word;) args.push_back(word);
+  CHECK(run(args).out == "--- a/command\n+++ b/command\n@@ -1,1 +1,1 @@\n-" + start + "--enable-dp-lm-head " + rest +
+                             "\n+" + start + rest + "\n");
+}
+
 TEST_CASE("fix: environments and shapes that are refused") {
   for (const Generation& generation : generations()) {
     Launch launch = launch_of(generation.name,

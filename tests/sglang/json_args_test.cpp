@@ -1,11 +1,11 @@
 // server_args as an outside engine answers it: each field takes JSON of its own type, and nothing else.
+#include "model/engines/sglang/questions/json_args.h"
+
 #include <doctest/doctest.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-
-#include "model/engines/sglang/questions/json_args.h"
 
 namespace a2asim {
 namespace {
@@ -32,9 +32,9 @@ const std::map<std::string_view, std::string> kNotIntegers = {
 }  // namespace
 
 TEST_CASE("server_args: a field takes JSON of its own type, and keeps what it had otherwise") {
-  const std::map<std::string, Json> values = {{"bool", true},       {"integer", 7},          {"real", 0.5},
-                                              {"string", "eagle"},  {"list", {1, 2, 4}},     {"mixed list", {1, "2"}},
-                                              {"real list", {1.5}}, {"object", Json::object()}};
+  const std::map<std::string, Json> values = {
+      {"bool", true},      {"integer", 7},           {"real", 0.5},        {"string", "eagle"},
+      {"list", {1, 2, 4}}, {"mixed list", {1, "2"}}, {"real list", {1.5}}, {"object", Json::object()}};
   for (const std::string_view field : answered_fields()) {
     const auto other = kNotIntegers.find(field);
     const std::string own = other == kNotIntegers.end() ? "integer" : other->second;

@@ -124,9 +124,9 @@ TEST_CASE("report: the same run gives the same bytes") {
 }
 
 TEST_CASE("report: drawings mark exactly the rows that the findings name") {
-  for (const char* name : {"collapse", "nvfp4_collapse", "graph_buckets", "fault_max_num_tokens", "fault_mixed_replay",
-                           "skip_all_gather", "fault_corrupt_count", "fault_payload_bytes", "capture",
-                           "attn_tp_scatter"}) {
+  for (const char* name :
+       {"collapse", "nvfp4_collapse", "graph_buckets", "fault_max_num_tokens", "fault_mixed_replay", "skip_all_gather",
+        "fault_corrupt_count", "fault_payload_bytes", "capture", "attn_tp_scatter"}) {
     CAPTURE(name);
     Scenario scenario = shipped(name);
     // Small enough that every slot is drawn.

@@ -41,8 +41,9 @@ TEST_CASE("trtllm remarks: a variable is said to be read, or to have no effect")
                             .config = "{enable_attention_dp: true}",
                             .env_name = "TRTLLM_MOE_POST_QUANT_ALLTOALLV",
                             .env_value = "1"};
-  CHECK(test::mentions(check_deployment(*test::deploy(launch)), "TRTLLM_MOE_POST_QUANT_ALLTOALLV=1 is read: it "
-                                                                 "quantises before the dispatch"));
+  CHECK(test::mentions(check_deployment(*test::deploy(launch)),
+                       "TRTLLM_MOE_POST_QUANT_ALLTOALLV=1 is read: it "
+                       "quantises before the dispatch"));
 }
 
 }  // namespace a2asim

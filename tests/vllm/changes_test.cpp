@@ -1,5 +1,5 @@
-// What each change of vLLM turned on and off, by the number of the change: a value that is set elsewhere, not set, or set
-// the wrong way round is found by its name.
+// What each change of vLLM turned on and off, by the number of the change: a value that is set elsewhere, not set, or
+// set the wrong way round is found by its name.
 #include <map>
 
 #include "model/engines/vllm/generation.h"
@@ -15,8 +15,10 @@ struct Switch {
   bool (*is_on)(const Generation&);
 };
 
-#define A2ASIM_SWITCH(member) \
-  { #member, [](const Generation& v) -> bool { return v.member; } }
+#define A2ASIM_SWITCH(member)                                     \
+  {                                                               \
+#member, [](const Generation& v) -> bool { return v.member; } \
+  }
 constexpr Switch kSwitches[] = {
     A2ASIM_SWITCH(coordination.exchanges_mode),
     A2ASIM_SWITCH(coordination.dispatches_again),
