@@ -107,18 +107,28 @@ class StepFindings {
   void gather_disagreement() {
     const int rank = outcome_.gather_disagreeing_rank, first = outcome_.gathering.first();
     const std::vector<std::int64_t> own = cluster_.gather_sizes(rank), other = cluster_.gather_sizes(first);
-    const auto differs = std::ranges::mismatch(own, other);
+    // A rank that never gathered the counts knows its own alone: nobody expects rows of a rank that its list has not.
+    const auto expected = [](const std::vector<std::int64_t>& sizes, std::size_t source) {
+      return source < sizes.size() ? sizes[source] : 0;
+    };
+    const std::size_t sources = std::max(own.size(), other.size());
+    std::size_t source = 0;
+    while (source < sources && expected(own, source) == expected(other, source)) ++source;
+    const bool by_rows = source < sources;
     Finding found = make(FindingKind::geometry_disagreement, Severity::error, rank);
     found.peer = first;
-    found.value = *differs.in1;
-    found.limit = *differs.in2;
+    found.value = by_rows ? expected(own, source) : std::ssize(own);
+    found.limit = by_rows ? expected(other, source) : std::ssize(other);
     found.subject = "source sizes of the all-gatherv";
     found.message = fmt::format(
-        "geometry_disagreement: ranks compute different sizes of the all-gatherv: of rank {} rank {} expects {} "
-        "rows and rank {} {}; a rank that expects more than is sent waits forever, the others misplace rows",
-        differs.in1 - own.begin(), rank, found.value, first, found.limit);
+        "geometry_disagreement: ranks compute different sizes of the all-gatherv: {}; a rank that expects more than is "
+        "sent waits forever, the others misplace rows",
+        by_rows ? fmt::format("of rank {} rank {} expects {} rows and rank {} {}", source, rank, found.value, first,
+                              found.limit)
+                : fmt::format("rank {} has counts of {} rank{} and rank {} of {}", rank, found.value,
+                              found.value == 1 ? "" : "s", first, found.limit));
     findings_.push_back(std::move(found));
-    gather_deadlock(static_cast<std::size_t>(differs.in1 - own.begin()));
+    if (by_rows) gather_deadlock(source);
   }
 
   // The rows of one rank go to those who expect some; who does not expect any never comes to that part of the

@@ -50,6 +50,33 @@ TEST_CASE("trtllm: one-sided steps of aligned payloads come through byte by byte
   }
 }
 
+TEST_CASE("trtllm: a rank that knows its own count alone gathers with other sizes than the rest") {
+  const auto first_finding = [](std::string_view tokens) {
+    const auto scenario =
+        parse_scenario(fmt::format("name: t\ntrtllm: t10\nlaunch: \"A2ASIM_NVLINK_DOMAIN=4 {} "
+                                   "--moe_config.max_num_tokens=40 --moe_config.backend=WIDEEP\"\n"
+                                   "model: {{num_experts: 16, top_k: 2, hidden_size: 72}}\n"
+                                   "steps: [{{mode: extend, tokens: {}}}]\nfaults: [{{step: 0, skip_all_gather: 0}}]\n",
+                                   kServer, tokens),
+                       "test");
+    REQUIRE_MESSAGE(scenario.has_value(), (scenario ? "" : scenario.error().message));
+    const auto report = replay(*scenario, "test", {});
+    REQUIRE(report.has_value());
+    CHECK(report->verdict == Verdict::disagrees);
+    REQUIRE_FALSE(report->steps[0].findings.empty());
+    return report->steps[0].findings[0];
+  };
+  // Two chunks for all, in which rank 0 has 32 rows; rank 0 itself knows of nobody else.
+  const Finding length = first_finding("[64, 1, 1, 1, 1, 1, 1, 1]");
+  CHECK(length.message.find("rank 1 has counts of 8 ranks and rank 0 of 1;") != std::string::npos);
+  CHECK(length.value == 8);
+  CHECK(length.limit == 1);
+  const Finding rows = first_finding("[64, 5, 1, 1, 1, 1, 1, 1]");
+  CHECK(rows.message.find("of rank 1 rank 1 expects 2 rows and rank 0 0;") != std::string::npos);
+  CHECK(rows.value == 2);
+  CHECK(rows.limit == 0);
+}
+
 TEST_CASE("trtllm: an all-gather with different sizes is a deadlock, and it says who waits for whom") {
   constexpr std::string_view kApart = "A2ASIM_NVLINK_DOMAIN=4 ";
   constexpr std::string_view kChunks = " --moe_config.max_num_tokens=64";
