@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "model/base/one_line.h"
 #include "model/launch/front_end.h"
 #include "model/launch/shell_runner.h"
 #include "model/launch/text_parts.h"
@@ -69,7 +70,7 @@ void ShellRunner::run_trap(std::size_t line) {
 void ShellRunner::refuse(std::size_t line, std::string_view what) {
   if (!error_)
     error_ = Error{ErrorKind::bad_input,
-                   fmt::format("line {} of the command: {}", text_line_ > 0 ? text_line_ : line, what)};
+                   fmt::format("line {} of the command: {}", text_line_ > 0 ? text_line_ : line, one_line(what))};
 }
 
 ShellStatus ShellRunner::run_list(const ShellNode& list) {
