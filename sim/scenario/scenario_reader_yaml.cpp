@@ -8,12 +8,25 @@
 #include <set>
 #include <sstream>
 
+#include "model/base/utf8.h"
 #include "sim/scenario/scenario_reader_text.h"
 
 namespace a2asim::yaml {
 namespace {
 
 Position raw_position(const YAML::Mark& mark) { return {mark.line + 1, mark.column + 1}; }
+
+// yaml-cpp makes one byte each of the escapes \N and \_, which are U+0085 and U+00A0.
+std::string as_utf8(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) out += '\xC2';
+    out += text.substr(0, std::max<std::size_t>(length, 1));
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
+}
 
 class TreeBuilder : public YAML::EventHandler {
  public:
@@ -32,10 +45,10 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
-    if (takes_key()) return add_key(mark, tag, anchor, value);
+    if (takes_key()) return add_key(mark, tag, anchor, as_utf8(value));
     Node& node = add(mark, tag, anchor);
     node.kind = tag == "!" ? Node::Kind::quoted : Node::Kind::plain;
-    node.text = value;
+    node.text = as_utf8(value);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {

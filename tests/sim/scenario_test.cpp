@@ -147,6 +147,18 @@ TEST_CASE("a scenario as the format describes it") {
         "t.yaml:8:5: tokens has 4 entries, the deployment has 8 data-parallel ranks; give 8 numbers, one per rank");
 }
 
+TEST_CASE("YAML's escapes of a line end and of a blank that does not break are characters") {
+  const auto scenario = parse_scenario(
+      "name: \"a\\_b\\Nc\"\nsglang: pr25907\nlaunch: python3 -m sglang.launch_server --model-path M\n"
+      "model: {num_experts: 8, top_k: 2, hidden_size: 64}\nsteps: [{mode: decode, tokens: [1]}]\n",
+      "test");
+  REQUIRE_MESSAGE(scenario.has_value(), (scenario ? "" : scenario.error().message));
+  CHECK(scenario->name == "a\xC2\xA0" "b\xC2\x85" "c");
+  const auto again = parse_scenario(to_yaml(*scenario), "again");
+  REQUIRE(again.has_value());
+  CHECK(*again == *scenario);
+}
+
 TEST_CASE("JSON's escapes of characters beyond U+FFFF are one character") {
   const auto name_of = [](std::string_view name) {
     return parsed("{\"name\": \"" + std::string(name) +
