@@ -153,7 +153,10 @@ TEST_CASE("YAML's escapes of a line end and of a blank that does not break are c
       "model: {num_experts: 8, top_k: 2, hidden_size: 64}\nsteps: [{mode: decode, tokens: [1]}]\n",
       "test");
   REQUIRE_MESSAGE(scenario.has_value(), (scenario ? "" : scenario.error().message));
-  CHECK(scenario->name == "a\xC2\xA0" "b\xC2\x85" "c");
+  CHECK(scenario->name ==
+        "a\xC2\xA0"
+        "b\xC2\x85"
+        "c");
   const auto again = parse_scenario(to_yaml(*scenario), "again");
   REQUIRE(again.has_value());
   CHECK(*again == *scenario);
