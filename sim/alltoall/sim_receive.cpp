@@ -119,8 +119,8 @@ Result<void> SimAllToAll::give_results(int r, std::span<const std::byte> rows) {
     const auto bytes = static_cast<std::size_t>(count * rank_at(r).config.combine_bytes_per_token());
     if (bytes > rows.size())
       return fail(ErrorKind::bad_input, fmt::format("give_results: rank {} has fewer results than rows", r));
-    std::memcpy(memory_.at(r, rows_of(r).regions.combine_row(s, 0), static_cast<std::int64_t>(bytes)), rows.data(),
-                bytes);
+    std::byte* const to = memory_.at(r, rows_of(r).regions.combine_row(s, 0), static_cast<std::int64_t>(bytes));
+    std::ranges::copy(rows.first(bytes), to);
     rows = rows.subspan(bytes);
   }
   return {};

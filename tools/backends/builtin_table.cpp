@@ -127,14 +127,14 @@ int copy(void* object, void* to, const void* from, std::int64_t bytes) {
     return to >= results.data() && to < results.data() + results.size();
   };
   own.gave_results = own.gave_results || std::ranges::any_of(own.results, holds);
-  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  std::copy_n(static_cast<const std::byte*>(from), bytes, static_cast<std::byte*>(to));
   return 0;
 }
 
 int give_outputs(Object& own, const Result<void>& ran, const std::vector<std::vector<std::byte>>& all,
                  void* const* outputs) {
   for (std::size_t local = 0; ran && local < all.size(); ++local)
-    std::memcpy(outputs[local], all[local].data(), all[local].size());
+    std::ranges::copy(all[local], static_cast<std::byte*>(outputs[local]));
   return answer(own, ran);
 }
 
