@@ -36,7 +36,7 @@ endif()
 
 if(A2ASIM_SANITIZE)
   set(sanitize_flags -fsanitize=${A2ASIM_SANITIZE} -fno-sanitize-recover=all)
-  add_link_options(${sanitize_flags})
+  add_link_options("$<$<LINK_LANGUAGE:CXX>:${sanitize_flags}>")  # plug-ins in C go without
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND A2ASIM_SANITIZE MATCHES "address")
     set(A2ASIM_FUZZ ON)  # only clang has libFuzzer; it needs our code instrumented, see tests/fuzz
     list(APPEND sanitize_flags -fsanitize=fuzzer-no-link)
