@@ -106,6 +106,7 @@ class StepFindings {
 
   void gather_disagreement() {
     const int rank = outcome_.gather_disagreeing_rank, first = outcome_.gathering.first();
+    A2ASIM_INVARIANT(rank >= 0 && rank != first, "a rank agrees with itself");
     const std::vector<std::int64_t> own = cluster_.gather_sizes(rank), other = cluster_.gather_sizes(first);
     // A rank that never gathered the counts knows its own alone: nobody expects rows of a rank that its list has not.
     const auto expected = [](const std::vector<std::int64_t>& sizes, std::size_t source) {

@@ -173,7 +173,7 @@ TEST_CASE("shell: what only a running shell knows stays open, or is refused in o
            {"readonly X=1; X=2", "is read-only"},
            {"case a in @(a|b)) X=1;; esac", "are not read"},
            {"A[1 + 1]=x", "write an index without blanks"},
-           {"A[\"1\n2\" \x1b]=x", "A[\"1\\n2\" is not read: write an index"},
+           {"A[\"1\n2\" ]=x", "A[\"1\\n2\" is not read: write an index"},
            {"for i in {1..5000}; do :; done", "braces"},
            {"X=0; while true; do X=$((X+1)); done", "more than 4096 times"},
            {": ${X:=}; : ${X:?}", "is empty"},
