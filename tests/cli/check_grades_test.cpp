@@ -3,17 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/cli/launches.h"
 #include "tests/cli/run.h"
 
 namespace a2asim {
 namespace {
 
 using nlohmann::json;
-
-const std::string kAgreeing =
-    "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 --enable-dp-attention "
-    "--moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass --max-running-requests 512 "
-    "--chunked-prefill-size 8192 --cuda-graph-max-bs 64";
 
 TEST_CASE("check: a request limit beyond the memory is a warning that says where it begins, in every format") {
   const std::string server =

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/cli/launches.h"
 #include "tests/cli/run.h"
 
 namespace a2asim {
@@ -12,12 +13,6 @@ namespace {
 
 using nlohmann::json;
 namespace fs = std::filesystem;
-
-const std::string kAgreeing =
-    "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 8 --dp 8 --enable-dp-attention "
-    "--moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass --max-running-requests 512 "
-    "--chunked-prefill-size 8192 --cuda-graph-max-bs 64";
-const std::string kCollapsing = kAgreeing + " --enable-dp-lm-head --moe-dense-tp-size 1";
 
 // A folder that is gone at the end of the test.
 class Folder {

@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "model/engines/sglang/generation.h"
+#include "tests/cli/launches.h"
 #include "tests/cli/run.h"
 
 namespace a2asim {
@@ -215,15 +216,9 @@ TEST_CASE("fix: what check offers fixes the launch, in every version") {
 }
 
 TEST_CASE("fix: of a command the first fix that cures it is shown, and no second") {
-  const std::string start =
-      "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --tp 8 --dp 8 --enable-dp-attention ";
-  const std::string rest =
-      "--moe-dense-tp-size 1 --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass";
-  std::vector<std::string> args = {"check", "--sglang", "pr26643", "--fix", "--"};
-  std::istringstream words(start + "--enable-dp-lm-head " + rest);
-  for (std::string word; words >> word;) args.push_back(word);
-  CHECK(run(args).out == "--- a/command\n+++ b/command\n@@ -1,1 +1,1 @@\n-" + start + "--enable-dp-lm-head " + rest +
-                             "\n+" + start + rest + "\n");
+  const std::string wanted = kAgreeing + " --moe-dense-tp-size 1";
+  CHECK(run(with_words({"check", "--sglang", "pr26643", "--fix", "--"}, kCollapsing)).out ==
+        "--- a/command\n+++ b/command\n@@ -1,1 +1,1 @@\n-" + kCollapsing + "\n+" + wanted + "\n");
 }
 
 TEST_CASE("fix: environments and shapes that are refused") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/cli/launches.h"
 #include "tests/cli/run.h"
 
 namespace a2asim {
@@ -11,17 +12,10 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kCollapsing =
-    "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --tp 8 --dp 8 --enable-dp-attention "
-    "--enable-dp-lm-head --moe-dense-tp-size 1 --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass";
-
-Outcome upgrade(std::vector<std::string> options, const std::vector<std::string>& more = {}) {
+Outcome upgrade(std::vector<std::string> options, const std::string& more = "") {
   options.insert(options.begin(), "upgrade");
   options.emplace_back("--");
-  std::istringstream words(kCollapsing);
-  for (std::string word; words >> word;) options.push_back(word);
-  options.insert(options.end(), more.begin(), more.end());
-  return run(options);
+  return run(with_words(std::move(options), kCollapsing + " " + more));
 }
 
 json server_of(const Outcome& done) { return json::parse(done.out).at("servers").at(0); }
@@ -43,12 +37,13 @@ TEST_CASE("upgrade: what both versions find neither appears nor goes") {
 }
 
 TEST_CASE("upgrade: a finding that the new version has not goes without its fix, one that only it has comes with it") {
-  const Outcome up = upgrade({"--from", "pr26643", "--to", "v0.5.16", "--format", "json"});
+  const std::string more = "--max-running-requests 4096";  // beyond the graphs, too
+  const Outcome up = upgrade({"--from", "pr26643", "--to", "v0.5.16", "--format", "json"}, more);
   CHECK(up.exit_code == 0);
   const json gone = server_of(up)["findings_gone"];
   REQUIRE(gone.size() == 3);  // graph decode, eager decode, prefill
   CHECK(server_of(up)["findings_appeared"].empty());
-  const json words = json::parse(upgrade({"--from", "v0.5.16", "--to", "pr26643", "--format", "json"}).out);
+  const json words = json::parse(upgrade({"--from", "v0.5.16", "--to", "pr26643", "--format", "json"}, more).out);
   const json appeared = words["servers"][0]["findings_appeared"];
   REQUIRE(appeared.size() == 3);
   CHECK(words["servers"][0]["findings_gone"].empty());
@@ -64,7 +59,7 @@ TEST_CASE("upgrade: a finding that the new version has not goes without its fix,
 TEST_CASE("upgrade: an option that is gone, one whose default moved, and one that the command gives itself") {
   const json without = server_of(upgrade({"--from", "v0.5.16", "--to", "pr26643", "--format", "json"}));
   const json with = server_of(upgrade({"--from", "v0.5.16", "--to", "pr26643", "--format", "json"},
-                                      {"--hicache-mem-layout", "page_first", "--bf16-gemm-backend", "auto"}));
+                                      "--hicache-mem-layout page_first --bf16-gemm-backend auto"));
   const std::string moved = "--hicache-mem-layout: \"page_first\" -> \"layer_first\"";
   const auto lists = [](const json& list, const std::string& text) {
     return std::find(list.begin(), list.end(), json(text)) != list.end();
