@@ -79,7 +79,7 @@ typedef struct {
 } a2asim_group_v1;
 
 typedef struct {
-  int64_t runtime_max_tokens_per_rank; /* R as this rank derived it */
+  int64_t runtime_max_tokens_per_rank; /* R as this rank computed it */
   int64_t num_tokens;
   const int32_t* expert_ids;                         /* [num_tokens, top_k], host memory */
   const void* payloads[A2ASIM_BACKEND_MAX_PAYLOADS]; /* [num_tokens, payload_bytes_per_token[p]], host memory */

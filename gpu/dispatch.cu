@@ -1,5 +1,5 @@
 // Dispatch: route counts, so that every (token, destination) knows its slot; send copies the rows. Where peers are in
-// other launches, the block that copies last tells them and waits for them, and where one rank has few tokens, every
+// other launches, finish tells them and waits for them; of one rank's few tokens send_few does all of it, and every
 // block counts for itself instead of waiting for route.
 //
 // The published kernel (moeAlltoAllKernels.cu, moeA2ADispatchKernel) takes slots from an atomic counter, one block a
@@ -179,11 +179,10 @@ struct Destinations {
   unsigned long long row[kMaxTopK][kMaxPayloads];  // [destination][payload]: address of the row
 };
 
-// Where a top-k entry's copy goes; -1: no copy, or the first position of the same destination carries it, as
-// distinct_targets of routing.h.
+// The rank of a top-k entry's expert, as distinct_targets of routing.h has it.
 struct Target {
-  int to = -1;
-  bool carries = false;
+  int to = -1;           // -1: no rank
+  bool carries = false;  // the first position with this rank: its row is the one that is sent
 };
 
 // One warp, lane j for position j.

@@ -58,7 +58,7 @@ class Capabilities {
 
 // What one rank hands to dispatch. Host memory; the backend copies what it needs before it returns.
 struct DispatchInput {
-  std::int64_t runtime_max_tokens_per_rank = 0;          // R as THIS rank derived it
+  std::int64_t runtime_max_tokens_per_rank = 0;          // R as THIS rank computed it
   std::int64_t local_num_tokens = 0;                     // T
   std::span<const std::int32_t> token_selected_experts;  // [T, top_k] global expert ids
   std::vector<std::span<const std::byte>> payloads;      // one a payload, [T, payload_bytes_per_token[p]]

@@ -29,7 +29,7 @@ struct TroubledBatch {
 // What was found in one phase.
 struct PhaseOutcome {
   std::int64_t tried = 0;
-  std::optional<TroubledBatch> disagrees;        // ranks derive different R, or some raise while others go on
+  std::optional<TroubledBatch> disagrees;        // ranks compute different R, or some raise while others go on
   std::optional<TroubledBatch> over_cap;         // R above the cap: asserted by SGLang or FlashInfer
   std::optional<TroubledBatch> silent_overflow;  // more rows than R on a rank, unchecked
   std::int64_t largest_tokens_per_rank =

@@ -65,7 +65,7 @@ class CheckedEngine {
   virtual std::vector<OpenMachine> open_machines() const { return {}; }
   // Any one of these would let every rank know the others' counts; none where they do.
   virtual std::vector<Condition> unmet_conditions() const { return {}; }
-  // Ranks derive different sizes by the version's own rule; `any_replay`: some rank replays a graph.
+  // Ranks compute different sizes by the version's own rule; `any_replay`: some rank replays a graph.
   virtual Advice fix_disagreement(bool any_replay) const = 0;
   virtual Advice fix_every_forward() const = 0;
   virtual Advice fix_waste(std::int64_t max_num_tokens) const = 0;
