@@ -1,4 +1,4 @@
-// Combine's entry point, and the wait that goes before it where a peer is on another device.
+// Combine's entry point, and the wait that goes before it where launches share a device.
 #include "gpu/combine.cuh"
 
 namespace a2asim::gpu {
@@ -14,6 +14,7 @@ namespace {
 __global__ void meet_kernel(const __grid_constant__ LaunchArgs args) {
   wait_for_previous_kernel();
   meet_for_combine(args);
+  begin_next_round(args, static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x));
 }
 
 }  // namespace

@@ -43,16 +43,25 @@ struct RowPiece {
   std::uint32_t word[kWidth < 4 ? 1 : kWidth / 4];
 };
 
+template <class T>
+__device__ inline T load_as(const std::byte* from) {
+  return *reinterpret_cast<const T*>(from);
+}
+
+// Never through the cache for constants: a peer may still write these rows when the kernel starts.
 template <int kWidth>
 __device__ inline RowPiece<kWidth> load_piece(const std::byte* from) {
-  RowPiece<kWidth> piece;
   if constexpr (kWidth == 16) {
-    const uint4 value = load_constant<uint4>(from);
-    piece = {{value.x, value.y, value.z, value.w}};
+    const uint4 value = load_as<uint4>(from);
+    return {{value.x, value.y, value.z, value.w}};
+  } else if constexpr (kWidth == 4) {
+    return {{load_as<std::uint32_t>(from)}};
+  } else if constexpr (kWidth == 2) {
+    return {{load_as<std::uint16_t>(from)}};
   } else {
-    piece.word[0] = load_vector(from, kWidth).x;
+    static_assert(kWidth == 1);
+    return {{load_as<std::uint8_t>(from)}};
   }
-  return piece;
 }
 
 template <int kWidth>
@@ -89,13 +98,15 @@ __device__ inline RowPiece<kWidth> reduce(const RowPiece<kWidth> (&rows)[kPositi
 struct Parts {
   int local;  // -1: no more work
   int token;
+  int part;                        // of its row
   unsigned present;                // bit j: position j has a copy
   const std::byte* row[kMaxTopK];  // [position]
 };
 
-// One warp, lane j for position j.
-__device__ inline void find_parts(const LaunchArgs& args, int number, Parts& found) {
+// One warp, lane j for position j. Items are the parts of the tokens' rows. Returns the local rank.
+__device__ inline int find_parts(const LaunchArgs& args, int item, int parts_of_row, Parts& found) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int number = item / parts_of_row;
   const int local = local_rank_of(args, number);
   const RankArgs& rank = args.ranks[local];
   const int token = number - args.first_token[local];
@@ -111,10 +122,13 @@ __device__ inline void find_parts(const LaunchArgs& args, int number, Parts& fou
     found.row[lane] = args.slices[to] + rank.combine_row(rank.row_number(rank.rank, slot));
   }
   const unsigned present = __ballot_sync(kFullWarp, to >= 0);
-  if (lane != 0) return;
-  found.present = present;
-  found.local = local;
-  found.token = token;
+  if (lane == 0) {
+    found.present = present;
+    found.local = local;
+    found.token = token;
+    found.part = item % parts_of_row;
+  }
+  return local;
 }
 
 // Trees over wide rows have a kernel of exactly top_k positions; the others are padded.
@@ -122,12 +136,13 @@ template <int kWidth, bool kTree>
 inline constexpr bool kIsPadded = kWidth != 16 || !kTree;
 
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
-__device__ inline void add_parts(const RankArgs& rank, const Parts& parts, int adding_threads) {
+__device__ inline void add_parts(const RankArgs& rank, const Parts& parts, int parts_of_row, int adding_threads) {
   std::byte* output = rank.output + static_cast<std::int64_t>(parts.token) * rank.combine_bytes_per_token;
   const unsigned present = parts.present;
   const int top_k = rank.top_k;
-  for (int at = static_cast<int>(threadIdx.x) * kWidth; at < rank.combine_bytes_per_token;
-       at += adding_threads * kWidth) {
+  const int part_bytes = adding_threads * kWidth;
+  for (int at = parts.part * part_bytes + static_cast<int>(threadIdx.x) * kWidth; at < rank.combine_bytes_per_token;
+       at += parts_of_row * part_bytes) {
     RowPiece<kWidth> rows[kPositions];
 #pragma unroll
     for (int j = 0; j < kPositions; ++j) {
@@ -139,16 +154,35 @@ __device__ inline void add_parts(const RankArgs& rank, const Parts& parts, int a
   }
 }
 
-// The next round of every local rank: its own data is complete (the kernel before this one has ended).
+// Combine's round is the one after dispatch's. The slice gets its number when nobody reads the old one any more.
+struct NextRound {
+  const LaunchArgs& args;
+  __device__ std::int32_t operator()(const RankArgs& rank) const { return *round_in_slice(args, rank) + 1; }
+};
+
+// Threads of one warp or block; step: how many.
+__device__ inline void begin_next_round(const LaunchArgs& args, int first, int step) {
+  for (int i = first; i < args.num_local_ranks; i += step) *round_in_slice(args, args.ranks[i]) += 1;
+}
+
+// All threads of one block: the local ranks' own data is complete (the kernel before this one has ended).
 __device__ inline void meet_for_combine(const LaunchArgs& args) {
-  const std::int64_t flag_val = make_workspace_layout(args.ep_size, 0, 0).flag_val;
-  for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks; i += static_cast<int>(blockDim.x)) {
-    *words(args.slices[args.ranks[i].rank], flag_val) += 1;
-  }
-  __threadfence_system();
+  signal_peers(args, Round::combine, false, NextRound{args});
+  wait_for_peers(args, Round::combine, NextRound{args});
   __syncthreads();
-  signal_peers(args, Round::combine, false, RoundOfSlice{args});
-  wait_for_peers(args, Round::combine, RoundOfSlice{args});
+}
+
+// One warp: waits for the flags of this rank's peers alone; a block of its own compares their records. False: too late.
+__device__ inline bool wait_for_flags(const LaunchArgs& args, const RankArgs& rank) {
+  const std::uint64_t start = wall_time_ns();
+  const std::int32_t expected = NextRound{args}(rank);
+  const std::int32_t* flags = words(args.slices[rank.rank], flags_offset(args, Round::combine));
+  bool arrived = true;
+  for (int peer = static_cast<int>(threadIdx.x) % kWarpSize; peer < args.ep_size; peer += kWarpSize) {
+    if (!is_active(rank.active_rank_mask, peer) || args.local_index[peer] >= 0) continue;
+    arrived &= wait_for_peer(args, rank.rank, peer, start, [&] { return load_acquire(flags + peer) == expected; });
+  }
+  return __all_sync(kFullWarp, arrived) != 0;
 }
 
 struct CombineStart {
@@ -156,50 +190,69 @@ struct CombineStart {
   bool only_load = false;
 };
 
-// One block that waits for peers in other launches, ahead of the adding.
+// Blocks that wait for another launch must not take all of the device that it needs: where launches share one, a kernel
+// of one block waits ahead of the adding. Elsewhere the adding blocks look for the flags themselves.
+__host__ __device__ inline bool meets_ahead(const LaunchArgs& args) {
+  return args.has_remote_ranks != 0 && args.shares_device != 0;
+}
 int launch_meet(const LaunchArgs& args, Stream stream);
 
 constexpr int kMaxCombineThreads = 512;
 
-// When all blocks have drawn their last token, the counter is set back for the next launch. One thread a block.
-__device__ inline void set_back_counter(DeviceState& state, int adding_blocks) {
-  if (atomicAdd(&state.done_blocks, 1u) != static_cast<unsigned>(adding_blocks - 1)) return;
-  state.done_blocks = 0;
-  state.next_combine = 0;
+// When all blocks have drawn their last item and know the round, the next launch's start is set. One warp a block.
+__device__ inline void count_block(const LaunchArgs& args) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  bool is_last = false;
+  if (lane == 0) {
+    __threadfence();
+    is_last = atomicAdd(&args.state->done_blocks, 1u) == gridDim.x - 1;
+    if (is_last) args.state->done_blocks = args.state->next_combine = 0;
+  }
+  if (__any_sync(kFullWarp, is_last) == 0 || meets_ahead(args)) return;
+  begin_next_round(args, lane, kWarpSize);
 }
 
-// The last warp of a block scouts: it draws tokens and finds their parts, one step ahead of the warps that add.
+// The last warp of a block scouts: it draws items and finds their parts, one step ahead of the warps that add. Of few
+// tokens every row is shared out to several blocks. The first block meets the peers.
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
-__global__ void __launch_bounds__(kMaxCombineThreads) combine_kernel(const __grid_constant__ LaunchArgs args) {
+__global__ void __launch_bounds__(kMaxCombineThreads)
+    combine_kernel(const __grid_constant__ LaunchArgs args, int parts_of_row) {
   __shared__ Parts parts[2];
-  const int block = static_cast<int>(blockIdx.x) - protocol_blocks(args);
-  if (block < 0) {
+  const int first_adding = meets_ahead(args) ? 0 : 1;
+  int number = static_cast<int>(blockIdx.x) - first_adding;
+  if (number < 0) {
     wait_for_previous_kernel();
     meet_for_combine(args);
+    if (threadIdx.x < kWarpSize) count_block(args);
     return;
   }
-  const int adding_blocks = static_cast<int>(gridDim.x) - protocol_blocks(args);
+  const int adding_blocks = static_cast<int>(gridDim.x) - first_adding;
   const int adding_threads = static_cast<int>(blockDim.x) - kWarpSize;
   const bool scouts = static_cast<int>(threadIdx.x) >= adding_threads;
-  const int num_tokens = args.first_token[args.num_local_ranks];
-  const bool draws = adding_blocks < num_tokens;
+  const int num_items = args.first_token[args.num_local_ranks] * parts_of_row;
+  const bool draws = adding_blocks < num_items;
   TicketCounter tickets(&args.state->next_combine, adding_blocks);
-  int number = block;
+  // Local ranks, by bit, all of whose peers have signalled.
+  std::uint64_t met = args.has_remote_ranks == 0 || meets_ahead(args) ? ~std::uint64_t{0} : 0;
   if (scouts) wait_for_previous_kernel();
   for (int step = 0;; ++step) {
     Parts& found = parts[step % 2];
-    if (scouts && number < num_tokens) {
+    if (scouts && number < num_items) {
       if (draws) tickets.ask();
-      find_parts(args, number, found);
-      number = draws ? tickets.answer() : num_tokens;
+      const int local = find_parts(args, number, parts_of_row, found);
+      if (!is_active(met, local)) {
+        met |= wait_for_flags(args, args.ranks[local]) ? std::uint64_t{1} << local : ~std::uint64_t{0};
+      }
+      number = draws ? tickets.answer() : num_items;
     } else if (scouts) {
+      count_block(args);
       found.local = -1;
     }
     __syncthreads();
     if (found.local < 0) break;
-    if (!scouts) add_parts<kType, kWidth, kPositions, kTree>(args.ranks[found.local], found, adding_threads);
+    if (!scouts)
+      add_parts<kType, kWidth, kPositions, kTree>(args.ranks[found.local], found, parts_of_row, adding_threads);
   }
-  if (draws && static_cast<int>(threadIdx.x) == adding_threads) set_back_counter(*args.state, adding_blocks);
 }
 
 template <NumberType kType, int kWidth, int kPositions, bool kTree>
@@ -208,19 +261,23 @@ int start_combine(const LaunchArgs& args, const CombineStart& how) {
   for (int i = 0; i < args.num_local_ranks; ++i) {
     vectors = max(vectors, args.ranks[i].combine_bytes_per_token / kWidth);
   }
-  const int tokens = args.first_token[args.num_local_ranks];
+  const int tokens = max(1, args.first_token[args.num_local_ranks]);
   const auto kernel = combine_kernel<kType, kWidth, kPositions, kTree>;
   if (how.only_load) return load(kernel);
   // More positions need more registers, so fewer threads.
-  const int threads = threads_for(vectors, kPositions > 8 ? 256 : 448) + kWarpSize;
-  const int resident = resident_blocks(kernel, threads);
+  constexpr int most_threads = kPositions > 8 ? 256 : 448;
+  const int resident = resident_blocks(kernel, threads_for(vectors, most_threads) + kWarpSize);
   if (resident <= 0) return cudaErrorLaunchOutOfResources;
-  if (args.has_remote_ranks != 0) {
+  const int meeting_blocks = meets_ahead(args) ? 0 : 1;
+  const int room = max(1, resident - meeting_blocks);
+  const int parts_of_row = max(1, min(room / tokens, (vectors + 127) / 128));
+  const int threads = threads_for((vectors + parts_of_row - 1) / parts_of_row, most_threads) + kWarpSize;
+  if (meets_ahead(args)) {
     const int met = launch_meet(args, how.stream);
     if (met != cudaSuccess) return met;
   }
-  const int adding = max(1, min(tokens, resident));
-  return start({adding + (args.has_remote_ranks != 0 ? 0 : 1), threads, how.stream, true}, kernel, args);
+  const int adding = min(tokens * parts_of_row, room);
+  return start({adding + meeting_blocks, threads, how.stream, true}, kernel, args, parts_of_row);
 }
 
 template <NumberType kType>

@@ -221,7 +221,9 @@ LaunchArgs CudaAllToAll::launch_args(const Device& device, bool for_combine) con
     awaited |= rank.active_rank_mask;
   }
   const std::uint64_t world = args.ep_size == kMaxRanks ? ~std::uint64_t{0} : (std::uint64_t{1} << args.ep_size) - 1;
+  A2ASIM_INVARIANT((here & ~world) == 0, "local ranks are ranks of the world");
   args.has_remote_ranks = (awaited & world & ~here) != 0 ? 1 : 0;
+  args.shares_device = placement_.shares_device(placement_.first_local + device.local_place) ? 1 : 0;
   return args;
 }
 

@@ -27,6 +27,7 @@ Result<std::vector<std::byte>> CudaAllToAll::read_slice(int rank) {
     return fail(ErrorKind::bad_input, "there is no rank " + std::to_string(rank));
   }
   if (auto ok = slices_.use_device_of(rank); !ok) return tl::unexpected(ok.error());
+  A2ASIM_INVARIANT(slices_.slice(rank) != nullptr && slices_.slice_bytes(rank) > 0, "every rank has a slice");
   std::vector<std::byte> bytes(static_cast<std::size_t>(slices_.slice_bytes(rank)));
   const int code = cudaMemcpy(bytes.data(), slices_.slice(rank), bytes.size(), cudaMemcpyDefault);
   if (auto ok = cuda_result(code, "reading a slice"); !ok) return tl::unexpected(ok.error());

@@ -1,9 +1,9 @@
 // What the host hands to the kernels, and the functions that start them. Plain structs of integers and pointers: this
 // header is compiled by nvcc and by the host compiler, and names no CUDA type.
 //
-// One launch serves all ranks that are local to a device. Only one block of a launch ever waits for a peer of another
-// launch (protocol.cuh), so that any number of tokens makes progress also with all ranks on one GPU; FlashInfer's
-// combine polls in every block and cannot (moeAlltoAllKernels.cu, moeA2ACombineKernel).
+// One launch serves all ranks that are local to a device. Where launches share a device, only one block of each waits
+// for peers of another (protocol.cuh), so that any number of tokens makes progress there, too; FlashInfer's combine
+// polls in every block and cannot (moeAlltoAllKernels.cu, moeA2ACombineKernel).
 #pragma once
 
 #include <cstddef>
@@ -25,17 +25,22 @@ struct alignas(16) GuardRecord {
   std::int64_t max_num_tokens = 0;
   std::int32_t payload_bytes_per_token[kMaxPayloads] = {};  // 0 beyond the last payload
   std::int32_t combine_bytes_per_token = 0;
-  std::int32_t refused = 0;  // the rank found its own input unusable and sent nothing
-  std::int32_t round = 0;    // the flag's value
-  std::uint32_t check = 0;   // of the words before
+  std::int32_t refused = 0;         // the rank found its own input unusable and sent nothing
+  std::int32_t counted_blocks = 0;  // so many count in SliceHeader::sent_blocks; 0: data is complete with the flag
+  std::int32_t round = 0;           // the flag's value
+  std::uint32_t check = 0;          // of the words before
 };
 static_assert(sizeof(GuardRecord) == 64);
+
+inline constexpr std::int64_t kRowAlignment_bytes = 4096;
 
 // In front of every slice, at a distance that no configuration changes: ranks that disagree can still read each other.
 // Two boards, as there are two arrays of flags: a fast rank's combine must not overwrite what a slow peer still reads.
 struct SliceHeader {
   GuardRecord dispatch[kMaxRanks];
   GuardRecord combine[kMaxRanks];
+  std::uint32_t sent_blocks[kMaxRanks];  // [source]: blocks of a dispatch of few tokens whose rows are here
+  std::byte rest_of_page[kRowAlignment_bytes - 4 * kMaxRanks];
 };
 
 struct PayloadArgs {
@@ -89,7 +94,7 @@ inline constexpr std::uint64_t kNoBadExpert = ~std::uint64_t{0};
 
 // Device memory, one a device. Kernels write it, the host reads it after a synchronisation.
 struct DeviceState {
-  std::uint32_t next_combine = 0;           // tokens handed out beyond each block's first; the last block sets it to 0
+  std::uint32_t next_combine = 0;           // items handed out beyond each block's first; the last block sets it to 0
   std::uint32_t done_blocks = 0;            // of the running kernel; back to 0 when it ends
   std::uint32_t guard_mismatch = 0;         // some rank saw a peer whose record differs from its own
   std::uint32_t peer_refused = 0;           // some rank saw a peer that refused its input
@@ -102,7 +107,8 @@ struct LaunchArgs {
   std::int32_t num_local_ranks = 0;
   std::int32_t ep_size = 0;
   std::int32_t guard = 1;
-  std::int32_t has_remote_ranks = 0;  // then flags and data need system scope, and combine a wait of its own
+  std::int32_t has_remote_ranks = 0;  // then flags and data need system scope, and combine waits for peers
+  std::int32_t shares_device = 0;     // with another launch of this run
   std::int64_t timeout_ns = 0;
   DeviceState* state = nullptr;
   std::byte* slices[kMaxRanks] = {};        // by rank, as this device addresses them

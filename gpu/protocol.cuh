@@ -50,6 +50,26 @@ __device__ inline std::int32_t load_acquire(const std::int32_t* where) {
   return value;
 }
 
+__device__ inline std::uint32_t load_acquire(const std::uint32_t* where) {
+  std::uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(where) : "memory");
+  return value;
+}
+
+__device__ inline void add_release(std::uint32_t* where, std::uint32_t value) {
+  asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(where), "r"(value) : "memory");
+}
+
+__device__ inline void store_relaxed(std::int32_t* where, std::int32_t value) {
+  asm volatile("st.relaxed.sys.global.s32 [%0], %1;" ::"l"(where), "r"(value) : "memory");
+}
+
+__device__ inline std::int32_t load_relaxed(const std::int32_t* where) {
+  std::int32_t value;
+  asm volatile("ld.relaxed.sys.global.s32 %0, [%1];" : "=r"(value) : "l"(where) : "memory");
+  return value;
+}
+
 // Programmatic dependent launch: the next kernel's blocks may start while this one still runs; they wait for its end
 // (and see its writes) in wait_for_previous_kernel. Without effect where the launch did not ask for it.
 __device__ inline void let_next_kernel_start() {
@@ -136,11 +156,13 @@ __device__ inline Pair pair_at(const LaunchArgs& args, int index) {
 }
 
 // The number of the round that a rank is in, as its slice has it.
+__device__ inline std::int32_t* round_in_slice(const LaunchArgs& args, const RankArgs& rank) {
+  return words(args.slices[rank.rank], make_workspace_layout(args.ep_size, 0, 0).flag_val);
+}
+
 struct RoundOfSlice {
   const LaunchArgs& args;
-  __device__ std::int32_t operator()(const RankArgs& rank) const {
-    return *words(args.slices[rank.rank], make_workspace_layout(args.ep_size, 0, 0).flag_val);
-  }
+  __device__ std::int32_t operator()(const RankArgs& rank) const { return *round_in_slice(args, rank); }
 };
 
 // Tells every peer of every local rank that the round's data is there. All threads of one block. For peers of other
@@ -148,7 +170,8 @@ struct RoundOfSlice {
 // record, because a release waits until all that its thread stored before has arrived. Peers of this launch look only
 // after its end, so for them this may run beside the copying.
 template <class RoundOf>
-__device__ inline void signal_peers(const LaunchArgs& args, Round round, bool refused, const RoundOf& round_of) {
+__device__ inline void signal_peers(const LaunchArgs& args, Round round, bool refused, const RoundOf& round_of,
+                                    int counted_blocks = 0) {
   const std::int64_t flags = flags_offset(args, round);
   if (threadIdx.x == 0) args.state->in_combine = round == Round::combine ? 1 : 0;
   for (int i = static_cast<int>(threadIdx.x); i < args.num_local_ranks * args.ep_size;
@@ -157,13 +180,14 @@ __device__ inline void signal_peers(const LaunchArgs& args, Round round, bool re
     if (!pair.meet) continue;
     std::byte* theirs = args.slices[pair.peer];
     const std::int32_t flag_val = round_of(*pair.rank);
-    const GuardRecord record = guard_record(*pair.rank, refused);
+    GuardRecord record = guard_record(*pair.rank, refused);
+    record.counted_blocks = counted_blocks;
     const int local_peer = args.local_index[pair.peer];
     std::int32_t* flag = words(theirs, flags) + pair.rank->rank;
     SliceHeader* header = header_of(theirs);
     GuardRecord* board = (round == Round::dispatch ? header->dispatch : header->combine) + pair.rank->rank;
     if (local_peer < 0) {
-      store_release(flag, flag_val);
+      counted_blocks > 0 ? store_relaxed(flag, flag_val) : store_release(flag, flag_val);
       post_record(board, record, flag_val);
       continue;
     }
@@ -174,8 +198,21 @@ __device__ inline void signal_peers(const LaunchArgs& args, Round round, bool re
   }
 }
 
-// Waits until every peer of another launch has signalled this round to every local rank, at most timeout_ns, and
-// compares the guard records. All threads of one block.
+// Waits until has_come() is true, at most timeout_ns from start on. False: not in time, and the peer is noted as
+// missing.
+template <class HasCome>
+__device__ inline bool wait_for_peer(const LaunchArgs& args, int rank, int peer, std::uint64_t start,
+                                     const HasCome& has_come) {
+  for (bool late = false;; late = wall_time_ns() - start > static_cast<std::uint64_t>(args.timeout_ns)) {
+    if (has_come()) return true;
+    if (late) break;
+  }
+  atomicOr(reinterpret_cast<unsigned long long*>(&args.state->missing[rank]), 1ULL << peer);
+  return false;
+}
+
+// Waits until every peer of another launch has signalled this round to every local rank, and compares the guard
+// records. All threads of one block.
 template <class RoundOf>
 __device__ inline void wait_for_peers(const LaunchArgs& args, Round round, const RoundOf& round_of) {
   const std::uint64_t start = wall_time_ns();
@@ -186,25 +223,26 @@ __device__ inline void wait_for_peers(const LaunchArgs& args, Round round, const
     std::byte* own = args.slices[pair.rank->rank];
     const std::int32_t expected = round_of(*pair.rank);
     const std::int32_t* flag = words(own, flags_offset(args, round)) + pair.peer;
-    const SliceHeader* board = header_of(own);
+    SliceHeader* board = header_of(own);
     const GuardRecord* record = (round == Round::dispatch ? board->dispatch : board->combine) + pair.peer;
     GuardRecord theirs;
-    bool arrived = false;
-    for (bool late = false;; late = wall_time_ns() - start > static_cast<std::uint64_t>(args.timeout_ns)) {
-      arrived = load_acquire(flag) == expected && read_record(record, expected, theirs);
-      if (arrived || late) break;
-    }
-    if (!arrived) {
-      atomicOr(reinterpret_cast<unsigned long long*>(&args.state->missing[pair.rank->rank]), 1ULL << pair.peer);
-      continue;
-    }
+    const bool arrived = wait_for_peer(args, pair.rank->rank, pair.peer, start, [&] {
+      // All three are on their way together.
+      const bool is_told = read_record(record, expected, theirs);
+      const bool is_flagged = load_relaxed(flag) == expected;
+      if (round == Round::combine) return load_acquire(flag) == expected && is_told;
+      const std::uint32_t blocks = load_acquire(&board->sent_blocks[pair.peer]);
+      return is_flagged && is_told && blocks == static_cast<std::uint32_t>(theirs.counted_blocks);
+    });
+    if (!arrived) continue;
+    if (theirs.counted_blocks != 0) board->sent_blocks[pair.peer] = 0;
     if (theirs.refused != 0) args.state->peer_refused = 1;
     if (args.guard != 0 && !agrees(theirs, guard_record(*pair.rank, false))) args.state->guard_mismatch = 1;
   }
 }
 
-// A launch keeps the protocol in a block of its own, beside the copying ones, where all peers are local to it: nobody
-// looks before its end. Otherwise a kernel of one block does it, after dispatch's copying and before combine's adding.
+// Dispatch keeps the protocol in a block of its own, beside the copying ones, where all peers are local to the launch:
+// nobody looks before its end. Otherwise a kernel of one block does it after the copying.
 __device__ inline int protocol_blocks(const LaunchArgs& args) { return args.has_remote_ranks != 0 ? 0 : 1; }
 
 }  // namespace a2asim::gpu

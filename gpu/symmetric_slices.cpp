@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::int64_t kRedZone_bytes = 64 * 1024;
 constexpr int kRedZoneByte = 0xa5;
-constexpr std::int64_t kRowAlignment_bytes = 4096;
 
 // Header and slice become zero, the red zone behind them its pattern.
 Result<void> clear_slice(std::byte* from, std::byte* red_zone) {

@@ -15,11 +15,11 @@ out=build/gpu_mutants
 
 # name | file | text | what takes its place
 faults=(
-  'slot_stride|gpu/dispatch.cu|rank.row_number(rank.rank, slot);|rank.row_number(rank.rank, slot / 2);'
-  'counters_not_zeroed|gpu/dispatch.cu|recv_counters)[rank.rank] = total;|recv_counters)[rank.rank] += total;'
+  'slot_stride|gpu/dispatch.cuh|rank.row_number(rank.rank, slot);|rank.row_number(rank.rank, slot / 2);'
+  'counters_not_zeroed|gpu/dispatch.cuh|recv_counters)[rank.rank] = total;|recv_counters)[rank.rank] += total;'
   'signal_before_data|gpu/dispatch.cu|  wait_for_previous_kernel();
   // All that route left|  // All that route left'
-  'wrong_peer|gpu/dispatch.cu|args.slices[target.to] + rank.row(p, row)|args.slices[rank.rank] + rank.row(p, row)'
+  'wrong_peer|gpu/dispatch.cuh|args.slices[target.to] + rank.row(p, row)|args.slices[rank.rank] + rank.row(p, row)'
   'combine_reads_another_slot|gpu/combine.cuh|rank.row_number(rank.rank, slot));|rank.row_number(rank.rank, slot / 2));'
 )
 

@@ -49,6 +49,14 @@ Result<PeerMemory> parse_peer_memory(const std::string& text) {
   return fail(ErrorKind::bad_input, "peer memory '" + text + "' is unknown; give auto, nccl, peer or ipc");
 }
 
+bool Placement::shares_device(std::size_t place) const {
+  A2ASIM_INVARIANT(place < places.size(), "the place is there");
+  for (std::size_t other = 0; other < places.size(); ++other) {
+    if (other != place && same_device(places[other], places[place])) return true;
+  }
+  return false;
+}
+
 Result<Placement> exchange_places(std::span<const Place> own, ProcessGroup* group) {
   Placement placement;
   placement.num_local = own.size();
@@ -75,6 +83,7 @@ Result<Placement> exchange_places(std::span<const Place> own, ProcessGroup* grou
       placement.places.push_back(place);
     }
   }
+  A2ASIM_INVARIANT(placement.first_local + placement.num_local <= placement.places.size(), "own places are among all");
   return placement;
 }
 

@@ -35,6 +35,7 @@ struct Placement {
   int num_processes = 1;
 
   std::size_t place_of_rank(std::size_t rank, std::size_t world) const { return rank * places.size() / world; }
+  bool shares_device(std::size_t place) const;  // with another place
   bool is_local(std::size_t place) const { return place >= first_local && place < first_local + num_local; }
 };
 

@@ -108,6 +108,10 @@ std::string words(const AllToAllError& e) {
       return fmt::format("{}: rank {} has {} {}, rank {} has {}; every rank must use the same value (geometry guard)",
                          operation(e), e.rank, field_words(e), e.own, e.peer, e.other);
     case AllToAllErrorKind::waits:
+      if (e.own == e.other) {  // few tokens: the flag goes ahead of the rows (gpu/dispatch_few.cu)
+        return fmt::format("rank {} waits for rows or the guard's record of rank {}, whose flag has come", e.rank,
+                           e.peer);
+      }
       return fmt::format("rank {} waits for rank {} (flag is {}, expected {})", e.rank, e.peer, e.own, e.other);
     case AllToAllErrorKind::peer_refused:
       return "a peer found its own input unusable and sent nothing";

@@ -54,6 +54,9 @@ TEST_CASE("all-to-all errors: the fields come back, the words and what it raises
       {{.kind = Kind::waits, .rank = 0, .peer = 2, .in_combine = true, .own = 1, .other = 2, .timeout_ms = 200},
        ErrorKind::runtime_error,
        "combine timed out after 200 ms: rank 0 waits for rank 2 (flag is 1, expected 2)"},
+      {{.kind = Kind::waits, .rank = 0, .peer = 2, .own = 3, .other = 3, .timeout_ms = 200},
+       ErrorKind::runtime_error,
+       "dispatch timed out after 200 ms: rank 0 waits for rows or the guard's record of rank 2, whose flag has come"},
   };
   for (const auto& one : cases) {
     const Error error = made(one.error);

@@ -206,19 +206,32 @@ inline void run_rounds(const AllToAllConfig& config, std::uint64_t seed, int rou
 }
 
 // One rank a launch, with so many tokens as one kernel dispatches, one more, and none.
-inline void run_few_and_many(const gpu::CudaOptions& options, std::uint64_t seed) {
-  const AllToAllConfig config = usual_config(static_cast<int>(options.devices.size()), 8, 64, 300, 512);
+using TokenPairs = std::vector<std::pair<int, int>>;  // of the first rank, of each other
+
+inline void run_few_and_many(const AllToAllConfig& config, const TokenPairs& pairs, const gpu::CudaOptions& options,
+                             std::uint64_t seed) {
   World world({config}, options);
   world.poison(std::byte{0xff});
   Random random(seed);
   const auto ranks = static_cast<std::size_t>(config.ep_size);
-  for (const auto& [first, others] : {std::pair{256, 257}, {257, 256}, {1, 300}, {0, 33}, {256, 0}, {0, 0}}) {
+  for (const auto& [first, others] : pairs) {
     std::vector<std::int64_t> tokens(ranks, others);
     tokens[0] = first;
-    for (int repeated = 0; repeated < 3; ++repeated) {
-      world.round(draw_inputs(random, config, tokens), std::vector<std::int64_t>(ranks, 300), -1, kUsual);
+    for (int repeated = 0; repeated < 2; ++repeated) {
+      world.round(draw_inputs(random, config, tokens), std::vector<std::int64_t>(ranks, config.max_num_tokens), -1,
+                  kUsual);
     }
   }
+}
+
+// One rank a launch. Then more ids than a block fetches ahead, of experts that the ranks do not share evenly; and rows
+// of more vectors than it fetches ahead.
+inline void run_few_and_many(const gpu::CudaOptions& options, std::uint64_t seed) {
+  const int ranks = static_cast<int>(options.devices.size());
+  const TokenPairs pairs = {{256, 257}, {257, 256}, {1, 300}, {0, 33}, {256, 0}, {0, 0}};
+  run_few_and_many(usual_config(ranks, 8, 64, 300, 512), pairs, options, seed);
+  run_few_and_many(usual_config(ranks, 22, 67, 300, 16), pairs, options, seed + 1);
+  run_few_and_many(usual_config(ranks, 4, 8, 20, 10400), {{20, 3}}, options, seed + 2);
 }
 
 inline std::vector<DispatchInput> views_of(const std::vector<RankInput>& inputs, std::int64_t runtime_max) {

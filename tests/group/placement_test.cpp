@@ -44,6 +44,13 @@ TEST_CASE("group: ranks lie in equal consecutive blocks on the places of all pro
   CHECK(three.place_of_rank(0, 1) == 0);  // more places than ranks
 }
 
+TEST_CASE("group: places that share a device are on one host and one bus") {
+  const Placement all = placement({at(0, 0, "a", "1"), at(0, 1, "a", "2"), at(1, 0, "a", "1"), at(2, 0, "b", "2")}, 3);
+  std::vector<bool> shared;
+  for (std::size_t place = 0; place < 4; ++place) shared.push_back(all.shares_device(place));
+  CHECK(shared == std::vector<bool>{true, false, true, false});
+}
+
 TEST_CASE("group: the way to a place's memory") {
   using enum PeerMemory;
   const Placement one = placement({at(0, 0, "a", "1")}, 1);
