@@ -227,12 +227,15 @@ __device__ inline void wait_for_peers(const LaunchArgs& args, Round round, const
     const GuardRecord* record = (round == Round::dispatch ? board->dispatch : board->combine) + pair.peer;
     GuardRecord theirs;
     const bool arrived = wait_for_peer(args, pair.rank->rank, pair.peer, start, [&] {
-      // All three are on their way together.
+      // The loads are on their way together. What orders the rows is the count of blocks, or the flag where there is
+      // none.
       const bool is_told = read_record(record, expected, theirs);
-      const bool is_flagged = load_relaxed(flag) == expected;
       if (round == Round::combine) return load_acquire(flag) == expected && is_told;
+      const bool is_flagged = load_relaxed(flag) == expected;
       const std::uint32_t blocks = load_acquire(&board->sent_blocks[pair.peer]);
-      return is_flagged && is_told && blocks == static_cast<std::uint32_t>(theirs.counted_blocks);
+      if (!is_told || !is_flagged) return false;
+      if (theirs.counted_blocks == 0) return load_acquire(flag) == expected;
+      return blocks == static_cast<std::uint32_t>(theirs.counted_blocks);
     });
     if (!arrived) continue;
     if (theirs.counted_blocks != 0) board->sent_blocks[pair.peer] = 0;
