@@ -6,15 +6,7 @@
 namespace a2asim {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\n\r\f\v\x1c\x1d\x1e\x1f";  // str.strip() of ASCII text
-
-std::string_view strip(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr std::string_view kBlanks = " \t\n\r\f\v\x1c\x1d\x1e\x1f";
 
 // Digits with single underscores between them, as Python writes them.
 bool is_digits(std::string_view text) {
@@ -26,8 +18,14 @@ bool is_digits(std::string_view text) {
 
 }  // namespace
 
+std::string_view python_strip(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
 PythonInt python_int(std::string_view text) {
-  text = strip(text);
+  text = python_strip(text);
   const bool negative = !text.empty() && text.front() == '-';
   if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
   constexpr std::size_t kMaxDigits = 4300;  // sys.get_int_max_str_digits(): int() itself refuses more

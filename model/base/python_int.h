@@ -15,4 +15,7 @@ struct PythonInt {
 };
 PythonInt python_int(std::string_view text);
 
+std::string_view python_strip(std::string_view text);  // str.strip() of ASCII text
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 }  // namespace a2asim

@@ -23,13 +23,6 @@ tl::unexpected<Refused> refuse(std::string message = "") {
   return tl::unexpected<Refused>(Refused{What::invalid_value, std::move(message)});
 }
 
-std::string_view strip(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\n\r\f\v\x1c\x1d\x1e\x1f";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 Converted to_int(std::string_view text) {
   const PythonInt number = python_int(text);
   switch (number.status) {
@@ -43,12 +36,10 @@ Converted to_int(std::string_view text) {
   return tl::unexpected<Refused>(Refused{What::too_large, ""});
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // float(): decimal or exponent form, inf, nan; single underscores between digits; no hexadecimal.
 Converted to_float(std::string_view text) {
   std::string plain;
-  const std::string_view stripped = strip(text);
+  const std::string_view stripped = python_strip(text);
   for (std::size_t i = 0; i < stripped.size(); ++i) {
     const bool between_digits =
         i > 0 && i + 1 < stripped.size() && is_digit(stripped[i - 1]) && is_digit(stripped[i + 1]);
@@ -86,7 +77,7 @@ constexpr Suffix kSuffixes[] = {
 
 // human_readable_int: 25.6k, 1M, 4Ki; decimals only with the suffixes that are powers of ten.
 Converted to_human_int(std::string_view text) {
-  const std::string_view stripped = strip(text);
+  const std::string_view stripped = python_strip(text);
   for (const Suffix& suffix : kSuffixes) {
     if (!stripped.ends_with(suffix.text)) continue;
     const std::string_view number = stripped.substr(0, stripped.size() - suffix.text.size());

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostMatchedBytes = 4096;  // of a text that a pattern is cut from: its cost is a square
 
-bool is_digits(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == npos; }
+bool is_position(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == npos; }
 bool is_ascii(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
@@ -34,7 +34,7 @@ std::optional<ShellParameter> read_parameter(std::string_view inside) {
   std::size_t end = 0;
   while (end < inside.size() && is_shell_name_char(inside[end])) ++end;
   if (end == 0 && !inside.empty() && std::string_view("@*#?$!-").find(inside.front()) != npos) end = 1;
-  if (end == 0 || (end > 1 && !is_shell_name_start(inside.front()) && !is_digits(inside.substr(0, end))))
+  if (end == 0 || (end > 1 && !is_shell_name_start(inside.front()) && !is_position(inside.substr(0, end))))
     return std::nullopt;
   out.name = inside.substr(0, end);
   if (inside.substr(end).starts_with('[')) {
@@ -107,7 +107,7 @@ std::optional<std::vector<ShellValue>> ShellExpander::items_of(std::string_view 
 ShellExpander::Found ShellExpander::lookup(std::string_view name, std::string_view index) {
   const Found open{
       true, ShellValue{index.empty() ? fmt::format("${}", name) : fmt::format("${{{}[{}]}}", name, index), true}};
-  if (is_digits(name) && name != "0") {
+  if (is_position(name) && name != "0") {
     if (!variables_.arguments) {
       const ShellVariable* const given = variables_.find(variables_.name_of(name));
       const ShellValue* const value = given == nullptr ? nullptr : given->first();

@@ -75,9 +75,9 @@ class Ways {
 
 // Walks a text with its own defaults first, then with what the outside may give in their place: one other value, then
 // two, ..
-class Search {
+class ServerSearch {
  public:
-  Search(std::string_view text, const Environment& given, const ReadShellFile& read_file)
+  ServerSearch(std::string_view text, const Environment& given, const ReadShellFile& read_file)
       : text_(text), read_file_(read_file) {
     for (const auto& [name, value] : given.values()) variables_.set_exported(name, {value});
   }
@@ -193,7 +193,7 @@ Result<std::vector<LaunchedServer>> require_servers(std::vector<LaunchedServer> 
 Result<std::vector<LaunchedServer>> find_servers(std::string_view text, const Environment& given,
                                                  const ReadShellFile& read_file) {
   if (auto error = check_launch_text(text)) return tl::unexpected<Error>(std::move(*error));
-  Search search(text, given, read_file);
+  ServerSearch search(text, given, read_file);
   Result<std::vector<LaunchedServer>> servers = search.run();
   if (!servers) return servers;
   if (servers->empty() && !search.unread().empty())

@@ -15,7 +15,7 @@ constexpr std::size_t kMostDeepYaml = 64;
 constexpr std::size_t kMostNodes = 100'000;
 constexpr std::size_t kMostYamlBytes = std::size_t{4} << 20;
 
-struct TooMuch {
+struct Excess {
   int line;
   std::string what;
 };
@@ -36,7 +36,7 @@ class Scale : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) throw TooMuch{mark.line, "an alias stands inside what it names"};
+    if (found == anchors_.end()) throw Excess{mark.line, "an alias stands inside what it names"};
     grow(mark, found->second);
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
@@ -60,14 +60,14 @@ class Scale : public YAML::EventHandler {
     sum_.nodes += by.nodes;
     sum_.bytes += by.bytes;
     if (sum_.nodes > kMostNodes || sum_.bytes > kMostYamlBytes)
-      throw TooMuch{mark.line, "more nodes or bytes, aliases written out, than any launch has"};
+      throw Excess{mark.line, "more nodes or bytes, aliases written out, than any launch has"};
   }
   void leaf(const YAML::Mark& mark, YAML::anchor_t anchor, std::size_t bytes) {
     if (anchor != YAML::NullAnchor) anchors_[anchor] = {1, bytes};
     grow(mark, {1, bytes});
   }
   void open(const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (open_.size() == kMostDeepYaml) throw TooMuch{mark.line, fmt::format("nested more than {} deep", kMostDeepYaml)};
+    if (open_.size() == kMostDeepYaml) throw Excess{mark.line, fmt::format("nested more than {} deep", kMostDeepYaml)};
     open_.push_back({anchor, sum_});
     grow(mark, {1, 0});
   }
@@ -92,9 +92,9 @@ Result<std::vector<YAML::Node>> read_yaml(const std::string& text) {
     Scale scale;
     std::size_t read = 0;  // some texts give yaml-cpp empty documents forever
     while (parser.HandleNextDocument(scale))
-      if (++read > kMostNodes) throw TooMuch{0, "more documents than any launch has"};
+      if (++read > kMostNodes) throw Excess{0, "more documents than any launch has"};
     return YAML::LoadAll(text);
-  } catch (const TooMuch& much) {
+  } catch (const Excess& much) {
     return fail(ErrorKind::bad_input, fmt::format("the YAML has at line {} {}: write it out, or give a part of it",
                                                   much.line + 1, much.what));
   } catch (const YAML::Exception& broken) {

@@ -12,7 +12,7 @@
 namespace a2asim {
 namespace {
 
-using What = FixStep::What;
+using Step = FixStep::What;
 
 // Behind an option: what is no option itself. Numbers may be negative.
 bool is_value(std::string_view word) {
@@ -28,7 +28,7 @@ void remove(LaunchCommand& command, const std::vector<std::string>& spellings) {
 
 }  // namespace
 
-std::string_view name(What what) {
+std::string_view name(Step what) {
   static constexpr std::array<std::string_view, 6> kNames = {"remove_flag",    "set_flag", "set_variable",
                                                              "unset_variable", "upgrade",  "choose"};
   return kNames[static_cast<std::size_t>(what)];
@@ -38,18 +38,18 @@ std::string in_words(const FixStep& step) {
   const std::string value = step.values.empty() ? "" : fmt::format(" {}", fmt::join(step.values, " "));
   const std::string now = step.now.empty() ? "" : fmt::format(" ({})", step.now);
   switch (step.what) {
-    case What::remove_flag:
+    case Step::remove_flag:
       return fmt::format("remove {}{}{}", step.name, value, now);
-    case What::set_flag:
+    case Step::set_flag:
       return fmt::format("{} {}{}{}{}", step.now.empty() ? "add" : "set", step.name, value,
                          step.or_more ? " or more" : "", now);
-    case What::set_variable:
+    case Step::set_variable:
       return fmt::format("set {}={}{}{}", step.name, fmt::join(step.values, " "), step.or_more ? " or more" : "", now);
-    case What::unset_variable:
+    case Step::unset_variable:
       return fmt::format("unset {}{}", step.name, now);
-    case What::upgrade:
+    case Step::upgrade:
       return fmt::format("upgrade to {}{}", step.name, now);
-    case What::choose:
+    case Step::choose:
       return step.name + now;
   }
   return "";
@@ -62,28 +62,28 @@ std::string in_words(const Fix& fix) {
 }
 
 Fix remove_flag(std::string flag, std::string value) {
-  FixStep step{What::remove_flag, std::move(flag)};
+  FixStep step{Step::remove_flag, std::move(flag)};
   if (!value.empty()) step.values.push_back(std::move(value));
   return {{std::move(step)}};
 }
 Fix set_flag(std::string flag, std::vector<std::string> values, std::string now) {
-  return {{{What::set_flag, std::move(flag), std::move(values), std::move(now)}}};
+  return {{{Step::set_flag, std::move(flag), std::move(values), std::move(now)}}};
 }
 Fix set_variable(std::string variable, std::string value, std::string now) {
-  return {{{What::set_variable, std::move(variable), {std::move(value)}, std::move(now)}}};
+  return {{{Step::set_variable, std::move(variable), {std::move(value)}, std::move(now)}}};
 }
 Fix unset_variable(std::string variable, std::string now) {
-  return {{{What::unset_variable, std::move(variable), {}, std::move(now)}}};
+  return {{{Step::unset_variable, std::move(variable), {}, std::move(now)}}};
 }
 Fix upgrade_to(std::string version, std::string note) {
-  return {{{What::upgrade, std::move(version), {}, std::move(note)}}};
+  return {{{Step::upgrade, std::move(version), {}, std::move(note)}}};
 }
 
 Fix at_least(Fix fix) {
   for (FixStep& step : fix.steps) step.or_more = true;
   return fix;
 }
-Fix choose(std::string words) { return {{{What::choose, std::move(words)}}}; }
+Fix choose(std::string words) { return {{{Step::choose, std::move(words)}}}; }
 Fix all_of(std::initializer_list<Fix> fixes) {
   Fix out;
   for (const Fix& fix : fixes) out.steps.insert(out.steps.end(), fix.steps.begin(), fix.steps.end());
@@ -110,15 +110,15 @@ std::vector<WordRange> find_flag(const std::vector<std::string>& argv, const std
 bool apply(const Fix& fix, LaunchCommand& command, const Spellings& spellings) {
   for (const FixStep& step : fix.steps) {
     switch (step.what) {
-      case What::remove_flag:
-      case What::set_flag: {
+      case Step::remove_flag:
+      case Step::set_flag: {
         std::vector<std::string> names = spellings ? spellings(step.name) : std::vector<std::string>{};
         if (names.empty()) names = {step.name};
         const std::vector<WordRange> given = find_flag(command.argv, names);
         const std::string own =
             given.empty() ? step.name : command.argv[given.front().begin];  // as it is spelled there
         remove(command, names);
-        if (step.what == What::remove_flag) break;
+        if (step.what == Step::remove_flag) break;
         const std::size_t equals = own.find('=');
         if (equals != std::string::npos && step.values.size() == 1) {
           command.argv.push_back(own.substr(0, equals + 1) + step.values.front());
@@ -128,15 +128,15 @@ bool apply(const Fix& fix, LaunchCommand& command, const Spellings& spellings) {
         command.argv.insert(command.argv.end(), step.values.begin(), step.values.end());
         break;
       }
-      case What::set_variable:
+      case Step::set_variable:
         A2ASIM_INVARIANT(step.values.size() == 1, "a variable is set to one value");
         command.env.set(step.name, step.values.front());
         break;
-      case What::unset_variable:
+      case Step::unset_variable:
         command.env.unset(step.name);
         break;
-      case What::upgrade:
-      case What::choose:
+      case Step::upgrade:
+      case Step::choose:
         return false;
     }
   }

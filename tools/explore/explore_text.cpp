@@ -123,7 +123,7 @@ std::string counts(const GenerationExploration& generation) {
   return out.empty() ? out : out + '\n';
 }
 
-std::string indented(const std::string& text) {
+std::string indented_lines(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
@@ -191,7 +191,7 @@ std::string explore_as_text(const ExploreReport& report, const std::string& out)
       const std::string option = report.rule ? rule_as_option(*report.rule) : "";
       text += fmt::format("  the smallest error, {} ranks; `a2asim replay{}` shows what it does:\n", first->ranks,
                           option.empty() ? "" : " " + option.substr(0, option.find(' ')) + " ..");
-      text += indented(first->scenario);
+      text += indented_lines(first->scenario);
     }
   }
   if (report.generations.size() > 1)

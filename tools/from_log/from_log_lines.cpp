@@ -5,13 +5,14 @@
 #include <chrono>
 #include <utility>
 
+#include "model/base/python_int.h"
+
 namespace a2asim {
 namespace {
 
 constexpr std::string_view kBatch = " batch";
 constexpr std::int64_t kMostLogTokens = std::int64_t{1} << 20;  // kMaxScenarioTokens
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word_char(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 // The number at the front; nothing when there is none or it leaves int64.

@@ -84,7 +84,7 @@ int show_lesson(std::size_t number, const Lab& lab, Io& io) {
   return waits ? ask(question, io) : kNothingWrong;
 }
 
-Result<int> judge(std::size_t number, const std::string& answer, bool as_json, const Lab& lab, Io& io) {
+Result<int> judge_answer(std::size_t number, const std::string& answer, bool as_json, const Lab& lab, Io& io) {
   const Question question = lessons()[number - 1].question(lab);
   const Result<bool> right = is_right(question, answer);
   if (!right) return tl::unexpected(right.error());
@@ -114,7 +114,7 @@ Result<int> run_learn(const LearnArguments& options, const CommandLine& line, Io
       return tl::unexpected(written.error());
   }
   if (options.answer && options.step) return unusable("--answer answers the question of the lesson: leave out --step");
-  if (options.answer) return judge(lesson, *options.answer, as_json, *lab, io);
+  if (options.answer) return judge_answer(lesson, *options.answer, as_json, *lab, io);
   const auto steps = lessons()[lesson - 1].steps.size();
   std::optional<std::size_t> only;
   if (options.step) {

@@ -15,7 +15,7 @@ std::string strong(std::string_view text, bool colour, std::string_view code = "
   return painted(text, code, colour);
 }
 
-std::string indented(std::string_view paragraph, std::size_t indent) {
+std::string as_indented(std::string_view paragraph, std::size_t indent) {
   std::string out;
   for (const std::string& line : wrap(paragraph, kTextWidth - indent, paragraph.starts_with("- ") ? 2 : 0))
     out += std::string(indent, ' ') + line + '\n';
@@ -65,7 +65,7 @@ std::string step_as_text(std::size_t number, std::size_t step, const LessonStep&
   std::string out = strong(fmt::format("{}  {}", place, content.title), colour) + '\n';
   for (const LessonBlock& block : content.blocks) {
     if (!block.is_picture)
-      out += indented(block.lines.front(), 2);
+      out += as_indented(block.lines.front(), 2);
     else
       for (const std::string& line : block.lines) out += "      " + line + '\n';
   }
@@ -73,15 +73,15 @@ std::string step_as_text(std::size_t number, std::size_t step, const LessonStep&
 }
 
 std::string question_as_text(std::size_t number, const Question& question, bool colour) {
-  return strong("Question", colour) + '\n' + indented(question.text, 2) +
-         indented(fmt::format("Answer with {}: `a2asim learn {} --answer ..`", question.format(), number), 2);
+  return strong("Question", colour) + '\n' + as_indented(question.text, 2) +
+         as_indented(fmt::format("Answer with {}: `a2asim learn {} --answer ..`", question.format(), number), 2);
 }
 
 std::string answer_as_text(const Question& question, bool right, bool colour) {
-  return right ? indented(fmt::format("{}: {}", strong("right", colour, "1;32"), question.reason), 0)
-               : indented(fmt::format("{}: it is {}; {}", strong("wrong", colour, "1;31"), question.right_answer(),
-                                      question.reason),
-                          0);
+  return right ? as_indented(fmt::format("{}: {}", strong("right", colour, "1;32"), question.reason), 0)
+               : as_indented(fmt::format("{}: it is {}; {}", strong("wrong", colour, "1;31"), question.right_answer(),
+                                         question.reason),
+                             0);
 }
 
 nlohmann::ordered_json lesson_as_json(std::size_t number, std::size_t first, std::size_t last, const Lab& lab,

@@ -41,7 +41,7 @@ std::optional<std::vector<std::int64_t>> numbers_of(std::string_view text) {
   return numbers;
 }
 
-tl::unexpected<Error> unusable(const Question& question, std::string_view text) {
+tl::unexpected<Error> unusable_answer(const Question& question, std::string_view text) {
   return fail(ErrorKind::bad_input, fmt::format("--answer: '{}' is no answer to this question: give {}",
                                                 one_line(text, 60), question.format()));
 }
@@ -67,12 +67,12 @@ Result<bool> is_right(const Question& question, std::string_view text) {
   if (const auto* choice = std::get_if<ChoiceAnswer>(&question.answer)) {
     const std::vector<std::string> words = words_of(lower(text));
     if (words.size() != 1 || std::ranges::find(choice->choices, words[0]) == choice->choices.end())
-      return unusable(question, text);
+      return unusable_answer(question, text);
     return words[0] == choice->right;
   }
   const std::vector<std::int64_t>& right = std::get<NumbersAnswer>(question.answer).right;
   const auto numbers = numbers_of(text);
-  if (!numbers || numbers->size() != right.size()) return unusable(question, text);
+  if (!numbers || numbers->size() != right.size()) return unusable_answer(question, text);
   return *numbers == right;
 }
 
