@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 
 root = pathlib.Path(sys.argv[1])
 release = root / "tools/release"
@@ -47,4 +48,21 @@ with tempfile.TemporaryDirectory() as name:
     (copy / "CMakeLists.txt").write_text(re.sub(r'(set\(A2ASIM_MAINTAINER ")[^"]*', r"\1A <a@b.example>", text))
     assert "make them equal" in said(copy, GITHUB_REF_NAME="v99.0.0")
     assert "is not empty" in said(copy, str(copy))
+# The tag of a wheel, from what readelf says of its files.
+sys.path.insert(0, str(root / "tools/python"))
+import backend  # noqa: E402
+
+
+def tag(*needed_and_versions, brought=()):
+    listed = "".join(f"Shared library: [{word}]\n" if ".so" in word else f"Name: {word}\n" for word in needed_and_versions)
+    backend.subprocess = types.SimpleNamespace(run=lambda *_, **__: types.SimpleNamespace(stdout=listed, returncode=0))
+    return backend.platform([pathlib.Path(name) for name in ("module.so", *brought)])
+
+
+assert tag("libc.so.6", "GLIBC_2.2.5").startswith("manylinux_2_17_")
+assert tag("libc.so.6", "libstdc++.so.6", "GLIBC_2.34", "GLIBCXX_3.4.29", "GLIBCXX_3.4.30").startswith("manylinux_2_35_")
+assert tag("libc.so.6", "GLIBC_2.36", "GLIBCXX_3.4.11").startswith("manylinux_2_36_")
+assert tag("libyaml-cpp.so.0.7", "GLIBC_2.34", brought=["libyaml-cpp.so.0.7"]).startswith("manylinux_2_34_")
+assert tag("libyaml-cpp.so.0.7", "GLIBC_2.34").startswith("linux_")
+assert tag("libstdc++.so.6", "GLIBCXX_3.4.99").startswith("linux_")
 print("tools/release holds")

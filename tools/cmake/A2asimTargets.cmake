@@ -66,10 +66,12 @@ find_package(Threads REQUIRED)
 # yaml-cpp renamed its target in 0.8.
 set(A2ASIM_YAML_CPP $<IF:$<TARGET_EXISTS:yaml-cpp::yaml-cpp>,yaml-cpp::yaml-cpp,yaml-cpp>)
 set(A2ASIM_FMT fmt::fmt)
-if(A2ASIM_STATIC)  # Debian has no static library of fmt
+if(A2ASIM_STATIC)  # Debian has no static library of fmt, and none of yaml-cpp that a module can hold
   set(A2ASIM_FMT fmt::fmt-header-only)
   find_library(A2ASIM_YAML_CPP_STATIC libyaml-cpp.a REQUIRED)
-  set(A2ASIM_YAML_CPP ${A2ASIM_YAML_CPP_STATIC})
+  set(A2ASIM_YAML_CPP_SHARED ${A2ASIM_YAML_CPP})
+  set(A2ASIM_YAML_CPP
+    $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>,${A2ASIM_YAML_CPP_SHARED},${A2ASIM_YAML_CPP_STATIC}>)
 endif()
 
 # What each folder may use. A dependency that shows in the folder's headers is PUBLIC.
@@ -82,7 +84,7 @@ set(a2asim_sim_private ${A2ASIM_FMT} ${A2ASIM_YAML_CPP} Threads::Threads)
 # what it uses: with -DA2ASIM_PCH=OFF everything compiles as well.
 option(A2ASIM_PCH "Precompile the headers that most files include" ON)
 function(a2asim_precompile target)
-  if(NOT A2ASIM_PCH OR A2ASIM_UNITY)
+  if(NOT A2ASIM_PCH)
     return()
   endif()
   foreach(header <algorithm> <array> <functional> <map> <memory> <optional> <span> <string> <vector> ${ARGN})
@@ -106,7 +108,8 @@ function(a2asim_unite target)
   if(NOT A2ASIM_UNITY)
     return()
   endif()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP
+                                             DISABLE_PRECOMPILE_HEADERS ON)
   get_target_property(sources ${target} SOURCES)
   foreach(source ${sources})
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE name)

@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "tools/python/a2asim"
 DATA = {"examples": ROOT / "tools/examples", "scenarios": ROOT / "sim/scenarios"}
 OLDEST_PYTHON = "3.9"
+GLIBC_WITH_GLIBCXX = {19: 17, 22: 24, 24: 27, 28: 31, 29: 34, 30: 35, 33: 39}  # 3.4.N -> 2.N: distributions have both
 
 
 def fact(pattern):
@@ -62,31 +63,37 @@ def run(*words):
 
 
 def platform(files):
-    """linux_x86_64; manylinux_2_N_x86_64 where only libraries of every distribution are needed, by glibc."""
+    """linux_x86_64; manylinux_2_N_x86_64 where only libraries of every distribution, and files, are needed, by glibc."""
     machine = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    newest = 17
+    everywhere = r"lib(c|m|pthread|dl|rt|stdc\+\+|gcc_s)\.so|ld-linux"
+    newest = [17]
     for file in files:
-        said = subprocess.run(["readelf", "-dV", str(file)], capture_output=True, text=True)
-        needed = set(re.findall(r"Shared library: \[(.*?)\]", said.stdout))
-        if said.returncode or not all(re.match(r"lib(c|m|pthread|dl|rt)\.so|ld-linux", name) for name in needed):
+        said = subprocess.run(["readelf", "-dVW", str(file)], capture_output=True, text=True)
+        needed = set(re.findall(r"Shared library: \[(.*?)\]", said.stdout)) - {file.name for file in files}
+        if said.returncode or not all(re.match(everywhere, name) for name in needed):
             return machine
-        newest = max([newest, *(int(minor) for minor in re.findall(r"GLIBC_2\.(\d+)", said.stdout))])
-    return machine.replace("linux_", f"manylinux_2_{newest}_", 1)
+        newest += [int(minor) for minor in re.findall(r"\bGLIBC_2\.(\d+)", said.stdout)]
+        for minor in re.findall(r"\bGLIBCXX_3\.4\.(\d+)", said.stdout):
+            newest.append(min((glibc for known, glibc in GLIBC_WITH_GLIBCXX.items() if known >= int(minor)), default=99))
+    return machine if max(newest) == 99 else machine.replace("linux_", f"manylinux_2_{max(newest)}_", 1)
 
 
 def contents(module, program):
     """Path in the wheel -> (bytes, may it be executed)."""
     info, scripts = f"a2asim-{version()}.dist-info", f"a2asim-{version()}.data/scripts"
     files = {f"a2asim/{path.name}": (path.read_bytes(), False) for path in sorted(PACKAGE.iterdir()) if path.is_file()}
-    files[f"a2asim/{module.name}"] = (module.read_bytes(), True)
+    brought = [path for path in sorted(module.parent.glob("lib*.so*"))]
+    for path in [module, *brought]:
+        files[f"a2asim/{path.name}"] = (path.read_bytes(), True)
     for name, folder in DATA.items():
         files.update({f"a2asim/data/{name}/{path.relative_to(folder).as_posix()}": (path.read_bytes(), False)
                       for path in sorted(folder.rglob("*")) if path.is_file()})
     files[f"{scripts}/a2asim"] = (program.read_bytes(), True)
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-    tag = f"{tag}-{tag}-{platform([module, program])}"
+    tag = f"{tag}-{tag}-{platform([module, program, *brought])}"
     files[f"{info}/METADATA"] = (metadata().encode(), False)
-    files[f"{info}/LICENSE"] = ((ROOT / "LICENSE").read_bytes(), False)
+    for license in [ROOT / "LICENSE", *module.parent.glob("LICENSE.*")]:
+        files[f"{info}/{license.name}"] = (license.read_bytes(), False)
     files[f"{info}/entry_points.txt"] = (b"[pytest11]\na2asim = a2asim.pytest_plugin\n", False)
     about = f"Wheel-Version: 1.0\nGenerator: a2asim\nRoot-Is-Purelib: false\nTag: {tag}\n"
     files[f"{info}/WHEEL"] = (about.encode(), False)

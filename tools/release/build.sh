@@ -20,19 +20,19 @@ tag=${GITHUB_REF_NAME:-v$version}
 [ "$tag" = "v$version" ] || die "the tag is $tag, and CMakeLists.txt has version $version: make them equal"
 
 for static in OFF ON; do
-  if [ $static = ON ]; then module=OFF; else module=ON; fi  # Debian has no static libraries for a module
   say "Build: build/release-static-$static"
   cmake -S . -B "build/release-static-$static" -G Ninja -DCMAKE_BUILD_TYPE="${BUILD_TYPE:-Release}" -DA2ASIM_CUDA=OFF \
-    -DA2ASIM_BUILD_TESTS=OFF -DA2ASIM_PYTHON_MODULE=$module -DA2ASIM_STATIC=$static
+    -DA2ASIM_BUILD_TESTS=OFF -DA2ASIM_PYTHON_MODULE=$static -DA2ASIM_STATIC=$static
 done
-cmake --build build/release-static-OFF --target a2asim a2asim_package a2asim_python
-cmake --build build/release-static-ON --target a2asim
+cmake --build build/release-static-OFF --target a2asim a2asim_package
+cmake --build build/release-static-ON --target a2asim a2asim_python
 cpack -G DEB --config build/release-static-OFF/CPackConfig.cmake -B "$out"
 rm -rf "$out/_CPack_Packages"
 
-python=$(sed -n 's/^A2ASIM_PYTHON_FOR_TESTS:INTERNAL=//p' build/release-static-OFF/CMakeCache.txt)
+python=$(sed -n 's/^A2ASIM_PYTHON_FOR_TESTS:INTERNAL=//p' build/release-static-ON/CMakeCache.txt)
 "$python" -m pip wheel --no-index --no-build-isolation --no-deps -w "$out" \
-  --config-settings build-dir=build/release-static-OFF .
+  --config-settings build-dir=build/release-static-ON .
+compgen -G "$out/*manylinux*.whl" >/dev/null || die "the wheel needs what not every distribution has: $(ls "$out"/*.whl)"
 program=$out/a2asim-$version-linux-$(uname -m)
 cp build/release-static-ON/tools/a2asim "$program"
 strip "$program"
