@@ -63,7 +63,7 @@ def run(*words):
 
 
 def platform(files):
-    """linux_x86_64; manylinux_2_N_x86_64 where only libraries of every distribution, and files, are needed, by glibc."""
+    """linux_x86_64; manylinux_2_N_x86_64 where only files and libraries of every distribution are needed, by glibc."""
     machine = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     everywhere = r"lib(c|m|pthread|dl|rt|stdc\+\+|gcc_s)\.so|ld-linux"
     newest = [17]
@@ -74,7 +74,7 @@ def platform(files):
             return machine
         newest += [int(minor) for minor in re.findall(r"\bGLIBC_2\.(\d+)", said.stdout)]
         for minor in re.findall(r"\bGLIBCXX_3\.4\.(\d+)", said.stdout):
-            newest.append(min((glibc for known, glibc in GLIBC_WITH_GLIBCXX.items() if known >= int(minor)), default=99))
+            newest.append(min((glibc for at, glibc in GLIBC_WITH_GLIBCXX.items() if at >= int(minor)), default=99))
     return machine if max(newest) == 99 else machine.replace("linux_", f"manylinux_2_{max(newest)}_", 1)
 
 

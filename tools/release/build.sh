@@ -32,7 +32,8 @@ rm -rf "$out/_CPack_Packages"
 python=$(sed -n 's/^A2ASIM_PYTHON_FOR_TESTS:INTERNAL=//p' build/release-static-ON/CMakeCache.txt)
 "$python" -m pip wheel --no-index --no-build-isolation --no-deps -w "$out" \
   --config-settings build-dir=build/release-static-ON .
-compgen -G "$out/*manylinux*.whl" >/dev/null || die "the wheel needs what not every distribution has: $(ls "$out"/*.whl)"
+compgen -G "$out/*manylinux*.whl" >/dev/null ||
+  die "the wheel needs what not every distribution has: $(ls "$out"/*.whl)"
 program=$out/a2asim-$version-linux-$(uname -m)
 cp build/release-static-ON/tools/a2asim "$program"
 strip "$program"
