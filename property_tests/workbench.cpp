@@ -3,20 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace a2asim::props {
 namespace {
 
-// All that a deployment depends on.
-std::string deployment_key(const Scenario& world) {
-  Scenario head;
-  head.engine = world.engine;
-  head.version = world.version;
-  head.launch = world.launch;
-  head.parallel = world.parallel;
-  head.env = world.env;
-  head.model = world.model;
-  return to_yaml(head);
+// In all that a deployment depends on.
+bool is_same_deployment(const Scenario& a, const Scenario& b) {
+  return std::tie(a.engine, a.version, a.launch, a.parallel, a.env, a.model) ==
+         std::tie(b.engine, b.version, b.launch, b.parallel, b.env, b.model);
 }
 
 }  // namespace
@@ -37,10 +32,9 @@ bool cannot_replay(GraphChoice graph, std::span<const RankDecision> decisions) {
 }
 
 const Deployment* Workbench::deployment(const Scenario& world) {
-  std::string key = deployment_key(world);
-  if (key != key_) {
+  if (!deployed_for_ || !is_same_deployment(world, *deployed_for_)) {
     clusters_ = {};  // they point into the deployment
-    key_ = std::move(key);
+    deployed_for_ = world;
     Result<ScenarioDeployment> deployed = product_.deploy(world, rule_);
     deployed_ = ScenarioDeployment{};
     checked_.reset();

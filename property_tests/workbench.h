@@ -41,7 +41,7 @@ class Workbench {
  private:
   SizingRule rule_;
   Product product_;
-  std::string key_;
+  std::optional<Scenario> deployed_for_;
   ScenarioDeployment deployed_;
   std::optional<CheckReport> checked_;
   struct Kept {
