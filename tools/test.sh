@@ -47,11 +47,11 @@ fuzz() {
 if [ $sanitize = yes ]; then setup --sanitize; else setup; fi
 setup_browser
 setup_test_packages
-if [ -e "$A2ASIM_ROOT/build/release/CMakeCache.txt" ]; then
-  configure release  # puts right what quickstart.sh left in this folder
+if grep -qs '^A2ASIM_UNITY:BOOL=OFF' "$A2ASIM_ROOT/build/release/CMakeCache.txt"; then
+  configure release  # who works in this folder builds file by file
   build release
 else
-  build_united release
+  build_united release  # from scratch, and what quickstart.sh left in this folder
 fi
 run_tests release
 
