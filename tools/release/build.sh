@@ -22,7 +22,7 @@ tag=${GITHUB_REF_NAME:-v$version}
 for static in OFF ON; do
   say "Build: build/release-static-$static"
   cmake -S . -B "build/release-static-$static" -G Ninja -DCMAKE_BUILD_TYPE="${BUILD_TYPE:-Release}" -DA2ASIM_CUDA=OFF \
-    -DA2ASIM_BUILD_TESTS=OFF -DA2ASIM_PYTHON_MODULE=$static -DA2ASIM_STATIC=$static
+    -DA2ASIM_BUILD_TESTS=OFF -DA2ASIM_PYTHON_MODULE=$static -DA2ASIM_STATIC=$static -DA2ASIM_UNITY=ON
 done
 cmake --build build/release-static-OFF --target a2asim a2asim_package
 cmake --build build/release-static-ON --target a2asim a2asim_python
