@@ -1,5 +1,6 @@
 // a2asim explore, merge and --rule-cmd, run in this process.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <fstream>
@@ -105,6 +106,17 @@ TEST_CASE("merge of all shards prints what the whole prints, in every format") {
   check_refused({"merge"}, "no shards");
   check_refused({"merge", shards[0], shards[1]}, "shard 2/3 is missing");
   check_refused({"merge", shards[0], shards[1], shards[1]}, "are the same shard");
+  // All that is missing is named, of many the first twenty.
+  for (const int of : {3, 21, 22}) {
+    const std::string first = fmt::format("0/{}", of);
+    const Outcome part = run(with(command, {"--shard", first, "--format", "json"}));
+    std::string missing = "1/" + std::to_string(of);
+    for (int i = 2; i < of && i <= 20; ++i) missing += fmt::format(", {}/{}", i, of);
+    check_refused({"merge", folder.write("first.json", part.out)},
+                  fmt::format("shards {}{} are missing: run each again alone with --shard, and give the outputs of "
+                              "all {}",
+                              missing, of > 21 ? ", .." : "", of));
+  }
   const std::string whole = folder.write("whole.json", run(with(command, {"--format", "json"})).out);
   check_refused({"merge", whole}, "is no shard");
   const std::string other =

@@ -1,5 +1,6 @@
 // a2asim learn: that lessons say what the model says, and something else when it says something else.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -82,8 +83,11 @@ TEST_CASE("learn: in a pipe a lesson comes as a whole, within the width of a ter
     CHECK(outcome.exit_code == 0);
     CHECK(outcome.err.empty());
     const std::size_t steps = lessons()[number - 1].steps.size();
-    for (std::size_t step = 1; step <= steps; ++step)
-      CHECK(contains(outcome.out, '\n' + std::to_string(step) + '/' + std::to_string(steps) + "  "));
+    for (std::size_t step = 1; step <= steps; ++step) {
+      const LessonStep made = lessons()[number - 1].steps[step - 1](Lab{});
+      CHECK(contains(outcome.out, fmt::format("\n{}/{}  {}\n", step, steps, made.title)));
+      CHECK(!made.title.empty());
+    }
     CHECK(contains(outcome.out, "\nQuestion\n"));
     CHECK(outcome.out == run({"learn", std::to_string(number)}).out);
     std::istringstream lines(outcome.out);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/cli/run.h"
 
@@ -103,6 +104,41 @@ TEST_CASE("replay: sizes that agree over wrong bytes are corrupt, in text, JSON,
   CHECK(contains(page.text(), "Corrupt"));
   CHECK(run({"replay", file, "--fidelity", "geometry"}).exit_code == 0);  // where no byte can show it
   CHECK(run({"replay", file, "--sglang", "pr30450"}).exit_code == 0);
+}
+
+// Lines that are too long go on behind four blanks.
+TEST_CASE("replay: each step that the text shows has the verdict and the counts of JSON, for every scenario") {
+  int counted = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(A2ASIM_SOURCE_DIR "/sim/scenarios")) {
+    if (entry.path().extension() != ".yaml") continue;
+    const std::string file = entry.path().string();
+    CAPTURE(file);
+    std::string text = run({"replay", file}).out;
+    for (std::size_t at = 0; (at = text.find("\n    ", at)) != std::string::npos;) text.replace(at, 5, " ");
+    const auto all = nlohmann::ordered_json::parse(run({"replay", file, "--format", "json"}).out);
+    for (const auto& step : all.at("scenarios").at(0).at("steps")) {
+      const std::string head = "\nstep " + step.at("step").dump() + ", ";
+      const std::size_t begin = text.find(head);
+      if (begin == std::string::npos) continue;  // without --verbose the first few are shown
+      const std::string shown = text.substr(begin, text.find("\nstep ", begin + 1) - begin);
+      const std::size_t in_all = shown.find("\n  in all: ");
+      std::multiset<std::string> counts, said;
+      for (const auto& [id, count] : step.at("counts").items())
+        if (count > 1) counts.insert(count.dump() + " " + id);
+      if (in_all != std::string::npos) {
+        std::string rest = shown.substr(in_all + 11, shown.find('\n', in_all + 1) - in_all - 11) + ", ";
+        for (std::size_t comma; (comma = rest.find(", ")) != std::string::npos; rest.erase(0, comma + 2))
+          said.insert(rest.substr(0, comma));
+      }
+      counted += counts.empty() ? 0 : 1;
+      CHECK(said == counts);
+      const std::string line = shown.substr(0, shown.find('\n', 1));
+      CHECK(contains(line, head + step.at("phase").get<std::string>() + ": "));
+      CHECK((contains(line, ": no work") || contains(line, ": " + step.at("verdict").get<std::string>())));
+      CHECK(contains(line, "; the run stops here") == step.at("stopped").get<bool>());
+    }
+  }
+  CHECK(counted >= 15);
 }
 
 TEST_CASE("replay: several files end with a line that counts them") {

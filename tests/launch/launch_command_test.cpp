@@ -45,6 +45,15 @@ TEST_CASE("launch command: front ends") {
       {"python3 -m sglang_router.launch_server --tp 8", "python3 -m sglang_router.launch_server"},
       {"python3 -m dynamo.sglang --tp 8", "python3 -m dynamo.sglang"},
       {"python3 -m dynamo.sglang.decode_worker --tp 8", "python3 -m dynamo.sglang"},
+      {"python3 -m vllm.entrypoints.openai.api_server --tp 8", "python3 -m vllm.entrypoints.openai.api_server"},
+      {"python /opt/vllm/entrypoints/openai/api_server.py --tp 8", "python3 -m vllm.entrypoints.openai.api_server"},
+      {"vllm serve --tp 8", "vllm serve"},
+      {"vllm bench --tp 8", "vllm bench"},
+      {"python3 -m dynamo.vllm --tp 8", "python3 -m dynamo.vllm"},
+      {"python3 -m dynamo.vllm.worker --tp 8", "python3 -m dynamo.vllm"},
+      {"trtllm-serve --tp 8", "trtllm-serve"},
+      {"/usr/bin/trtllm-bench --tp 8", "trtllm-bench"},
+      {"python3 -m dynamo.trtllm --tp 8", "python3 -m dynamo.trtllm"},
   };
   for (const auto& [text, front_end] : front_ends) {
     CAPTURE(text);

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,7 @@ struct TrtllmLaunch {
   std::string version = "newest", command = {}, config = {}, env_name = {}, env_value = {};
   std::optional<std::int64_t> nvlink_domain = 8;
   std::optional<ModelShape> model = ModelShape{256, 8, 7168};
+  std::string gpu_name = {};
 };
 
 inline std::unique_ptr<Deployment> deploy(const TrtllmLaunch& launch) {
@@ -30,6 +32,7 @@ inline std::unique_ptr<Deployment> deploy(const TrtllmLaunch& launch) {
   options.version = *version;
   options.model = launch.model;
   options.nvlink_domain = launch.nvlink_domain;
+  options.gpu_name = launch.gpu_name;
   if (!launch.env_name.empty()) options.env.set(launch.env_name, launch.env_value);
   auto deployed = engine.deploy(std::move(*command), options);
   REQUIRE_MESSAGE(deployed.has_value(), (deployed ? "" : deployed.error().message));
