@@ -164,7 +164,7 @@ Result<void> CudaAllToAll::expect(Phase phase, const char* call) const {
   if (phase_ == phase) return {};
   if (phase_ == Phase::broken) {
     return fail(ErrorKind::runtime_error,
-                std::string(call) + " after a failure that left the ranks out of step; construct the all-to-all anew");
+                std::string(call) + " after a failure that left the ranks out of step; construct a new all-to-all");
   }
   return fail(
       ErrorKind::assertion_error,

@@ -96,8 +96,9 @@ __device__ void count_sent_block(const LaunchArgs& args, const RankArgs& rank) {
 // One thread, when the peers have come. The round and the count are set when no block of this kernel needs the old
 // ones.
 __device__ void begin_round(const LaunchArgs& args, const RankArgs& rank, int round) {
-  std::uint32_t* own_blocks = &header_of(args.slices[rank.rank])->sent_blocks[rank.rank];
-  wait_for_peer(args, rank.rank, rank.rank, wall_time_ns(), [&] { return load_acquire(own_blocks) == gridDim.x; });
+  std::int32_t* own_blocks = &header_of(args.slices[rank.rank])->sent_blocks[rank.rank];
+  wait_for_peer(args, rank.rank, rank.rank, wall_time_ns(),
+                [&] { return load_acquire(own_blocks) == static_cast<std::int32_t>(gridDim.x); });
   *own_blocks = 0;
   *words(args.slices[rank.rank], layout_of(args, rank).flag_val) = round;
   *words(args.slices[rank.rank], layout_of(args, rank).local_token_counter) = rank.num_tokens;

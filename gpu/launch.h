@@ -39,7 +39,7 @@ inline constexpr std::int64_t kRowAlignment_bytes = 4096;
 struct SliceHeader {
   GuardRecord dispatch[kMaxRanks];
   GuardRecord combine[kMaxRanks];
-  std::uint32_t sent_blocks[kMaxRanks];  // [source]: blocks of a dispatch of few tokens whose rows are here
+  std::int32_t sent_blocks[kMaxRanks];  // [source]: blocks of a dispatch of few tokens whose rows are here
   std::byte rest_of_page[kRowAlignment_bytes - 4 * kMaxRanks];
 };
 

@@ -2,7 +2,7 @@
 //
 // FlashInfer's protocol (moeAlltoAllKernels.cu): every rank counts rounds in FLAG_VAL, stores its count into the
 // peers' completion flags when its data is complete, and waits until the peers' counts equal its own. Here the waiting
-// is bounded in wall time, one block does it for all local ranks, and a GuardRecord travels ahead of each flag.
+// is bounded in wall time, and a GuardRecord travels beside each flag.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -50,14 +50,8 @@ __device__ inline std::int32_t load_acquire(const std::int32_t* where) {
   return value;
 }
 
-__device__ inline std::uint32_t load_acquire(const std::uint32_t* where) {
-  std::uint32_t value;
-  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(where) : "memory");
-  return value;
-}
-
-__device__ inline void add_release(std::uint32_t* where, std::uint32_t value) {
-  asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(where), "r"(value) : "memory");
+__device__ inline void add_release(std::int32_t* where, std::int32_t value) {
+  asm volatile("red.release.sys.global.add.s32 [%0], %1;" ::"l"(where), "r"(value) : "memory");
 }
 
 __device__ inline void store_relaxed(std::int32_t* where, std::int32_t value) {
@@ -232,10 +226,10 @@ __device__ inline void wait_for_peers(const LaunchArgs& args, Round round, const
       const bool is_told = read_record(record, expected, theirs);
       if (round == Round::combine) return load_acquire(flag) == expected && is_told;
       const bool is_flagged = load_relaxed(flag) == expected;
-      const std::uint32_t blocks = load_acquire(&board->sent_blocks[pair.peer]);
+      const std::int32_t blocks = load_acquire(&board->sent_blocks[pair.peer]);
       if (!is_told || !is_flagged) return false;
       if (theirs.counted_blocks == 0) return load_acquire(flag) == expected;
-      return blocks == static_cast<std::uint32_t>(theirs.counted_blocks);
+      return blocks == theirs.counted_blocks;
     });
     if (!arrived) continue;
     if (theirs.counted_blocks != 0) board->sent_blocks[pair.peer] = 0;

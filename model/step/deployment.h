@@ -91,8 +91,8 @@ struct DecodeGraphs {
 // The all-to-all itself. Caps and rows are of the fixed geometry only.
 struct AllToAllSetup {
   std::string backend = "none";       // "flashinfer", "deepep", ..
-  bool uses_flashinfer = false;       // the fixed-geometry all-to-all whose R every rank derives
-  bool derives_sizes = false;         // every rank derives sizes from the batch, of whatever all-to-all it is
+  bool uses_flashinfer = false;       // the fixed-geometry all-to-all whose R every rank computes
+  bool derives_sizes = false;         // every rank computes sizes from the batch, of whatever all-to-all it is
   bool has_static_cap = false;        // a geometry that is a constant
   std::int64_t max_num_tokens = 0;    // the cap
   std::string max_num_tokens_source;  // in words

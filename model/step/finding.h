@@ -19,7 +19,7 @@ namespace a2asim {
 
 // Its name is the id in every output format. A new one gets a name in finding.cpp and a file in model/check/findings/.
 enum class FindingKind : std::uint8_t {
-  geometry_disagreement,   // ranks derived (or were constructed with) different sizes: the root
+  geometry_disagreement,   // ranks computed (or were constructed with) different sizes: the root
   misplaced,               // the row holds another token of this step
   stale,                   // the row holds something of an earlier round
   unwritten,               // nobody ever wrote the row
@@ -71,7 +71,7 @@ std::string_view name(Operation operation);
 // The smallest batch that shows it.
 struct Witness {
   std::vector<std::int64_t> tokens_per_dp_rank;
-  std::vector<std::int64_t> runtime_max_tokens_per_rank;  // one a rank, as each derived it
+  std::vector<std::int64_t> runtime_max_tokens_per_rank;  // one per rank, as each computed it
   bool operator==(const Witness&) const = default;
 };
 

@@ -8,7 +8,7 @@ namespace a2asim {
 
 // In order of precedence where several apply: rejected, disagrees, over_capacity, corrupt.
 //   agrees         none of the others
-//   disagrees      some batch makes ranks derive different sizes
+//   disagrees      some batch makes ranks compute different sizes
 //   over_capacity  an explicit setting admits a batch above the cap
 //   rejected       the engine itself refuses to start, or asserts on the first forward
 //   corrupt        of a replay: the sizes agree, and rows, expert ids or outputs are wrong all the same
