@@ -17,7 +17,7 @@ using test::deploy;
 
 namespace {
 
-CheckReport check(std::string_view generation, const std::string& command) {
+CheckReport checked(std::string_view generation, const std::string& command) {
   return check_deployment(*deploy(generation, command));
 }
 
@@ -35,7 +35,7 @@ int check_fixes(std::string_view generation, const std::string& command, std::ma
   CAPTURE(generation);
   CAPTURE(command);
   int errors = 0;
-  const CheckReport report = check(generation, command);
+  const CheckReport report = checked(generation, command);
   if (report.verdict != Verdict::over_capacity) return 0;  // it may disagree too, which no limit cures
   for (const CheckFinding& finding : report.findings) {
     if (finding.kind != FindingKind::over_capacity || finding.severity != Severity::error) continue;
@@ -43,14 +43,14 @@ int check_fixes(std::string_view generation, const std::string& command, std::ma
     CAPTURE(finding.fix);
     for (const Fix& alternative : finding.fixes) {
       CAPTURE(in_words(alternative));
-      CHECK(check(generation, fixed(command, alternative, seen)).verdict == Verdict::agrees);
+      CHECK(checked(generation, fixed(command, alternative, seen)).verdict == Verdict::agrees);
     }
   }
   return errors;
 }
 
 std::string fix_of(std::string_view generation, const std::string& command) {
-  const CheckReport report = check(generation, command);
+  const CheckReport report = checked(generation, command);
   REQUIRE(report.verdict == Verdict::over_capacity);
   return report.findings.front().fix;
 }

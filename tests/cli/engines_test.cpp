@@ -13,16 +13,16 @@ namespace {
 using nlohmann::json;
 using Args = std::vector<std::string>;
 
-const Args kShape = {"--num-experts", "256", "--top-k", "8", "--hidden-size", "7168"};
+const Args kLargeShape = {"--num-experts", "256", "--top-k", "8", "--hidden-size", "7168"};
 
-Outcome run_with(Args args, const Args& more, const std::string& input = "") {
+Outcome run_shaped(Args args, const Args& more, const std::string& input = "") {
   args.insert(args.end(), more.begin(), more.end());
   return run(args, input);
 }
 
 json json_of(Args args, const Args& more, const std::string& input = "") {
   args.insert(args.end(), {"--format", "json"});
-  const Outcome outcome = run_with(args, more, input);
+  const Outcome outcome = run_shaped(args, more, input);
   REQUIRE_MESSAGE(json::accept(outcome.out), outcome.err);
   return json::parse(outcome.out);
 }
@@ -35,7 +35,7 @@ std::string fact(const json& server, std::string_view what, const char* when) {
 }
 
 json upgrade(const std::string& from, const std::string& to, const std::string& command, Args more = {}) {
-  more.insert(more.end(), kShape.begin(), kShape.end());
+  more.insert(more.end(), kLargeShape.begin(), kLargeShape.end());
   return json_of({"upgrade", "--from", from, "--to", to}, more, command).at("servers");
 }
 
@@ -52,9 +52,9 @@ TEST_CASE("plan: every all-to-all of every version of vLLM, and check says the s
       const Args named = {"--vllm", std::string(version->name)};
       Args args = {"plan", "--backend", backend, "--ep", "8", "--tokens", "64"};
       args.insert(args.end(), named.begin(), named.end());
-      const json point = json_of(args, kShape).at("points").at(0);
+      const json point = json_of(args, kLargeShape).at("points").at(0);
       CHECK(point.at("backend") == backend);
-      const json checked = json_of({"check", "--vllm", named[1]}, kShape, point.at("launch"));
+      const json checked = json_of({"check", "--vllm", named[1]}, kLargeShape, point.at("launch"));
       for (const char* key : {"max_num_tokens", "workspace_bytes_per_rank"})
         CHECK(checked.at("capacity").at(key) == point.at("capacity").at(key));
       CHECK((point.at("can_run") == "no") ==
@@ -65,7 +65,7 @@ TEST_CASE("plan: every all-to-all of every version of vLLM, and check says the s
 
 TEST_CASE("plan: vLLM without a backend takes FlashInfer's, or what the version has in its place") {
   const auto backend = [](const char* version) {
-    const json plan = json_of({"plan", "--vllm", version, "--ep", "8", "--tokens", "64"}, kShape);
+    const json plan = json_of({"plan", "--vllm", version, "--ep", "8", "--tokens", "64"}, kLargeShape);
     return plan.at("points").at(0).at("backend").get<std::string>();
   };
   CHECK(backend("v0.9.1") == "naive");
@@ -73,7 +73,7 @@ TEST_CASE("plan: vLLM without a backend takes FlashInfer's, or what the version 
   CHECK(backend("v0.18.0") == "flashinfer_nvlink_one_sided");
   CHECK(backend("v0.21.0") == "flashinfer_nvlink_one_sided");
   const Outcome unknown =
-      run_with({"plan", "--vllm", "v0.12.0", "--backend", "nixl_ep", "--ep", "8", "--tokens", "64"}, kShape);
+      run_shaped({"plan", "--vllm", "v0.12.0", "--backend", "nixl_ep", "--ep", "8", "--tokens", "64"}, kLargeShape);
   CHECK(unknown.exit_code == 2);
   CHECK(contains(unknown.err, "deepep_low_latency"));
 }
@@ -81,9 +81,9 @@ TEST_CASE("plan: vLLM without a backend takes FlashInfer's, or what the version 
 TEST_CASE("trtllm: the workspace of ep 32, 8192 tokens, hidden 7168, top_k 8 is 7.0 GiB in check, plan and upgrade") {
   const std::string command = "trtllm-serve M --tp_size 32 --ep_size 32 --enable_attention_dp --max_num_tokens 8192";
   constexpr std::int64_t kBytes = 7'534'413'312;
-  const json checked = json_of({"check", "--nvlink-domain", "72"}, kShape, command);
+  const json checked = json_of({"check", "--nvlink-domain", "72"}, kLargeShape, command);
   const json planned =
-      json_of({"plan", "--engine", "trtllm", "--ep", "32", "--tokens", "512", "--max-num-tokens", "8192"}, kShape);
+      json_of({"plan", "--engine", "trtllm", "--ep", "32", "--tokens", "512", "--max-num-tokens", "8192"}, kLargeShape);
   const std::int64_t bytes = checked.at("capacity").at("workspace_bytes_per_rank");
   CHECK(bytes / 1024 / 1024 / 1024 == kBytes / 1024 / 1024 / 1024);
   CHECK(planned.at("points").at(0).at("capacity").at("workspace_bytes_per_rank") == bytes);

@@ -39,11 +39,11 @@ const std::vector<std::string> kCollapsedLaunch = {"--",
                                                    "--max-running-requests",
                                                    "16"};
 
-struct Folder {
+struct ScratchFolder {
   std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("a2asim_explore_" + std::to_string(::getpid()));
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
+  ScratchFolder() { std::filesystem::create_directories(path); }
+  ~ScratchFolder() { std::filesystem::remove_all(path); }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(path / name, std::ios::binary) << text;
     return (path / name).string();
@@ -65,7 +65,7 @@ void check_refused(const std::vector<std::string>& args, const std::string& mess
 }
 
 TEST_CASE("explore finds the buckets of pr29461 and writes a scenario that replay reproduces") {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::string out = (folder.path / "witnesses").string();
   const Outcome found = run({"explore", "--sglang", "pr29461", "--out", out});
   CHECK(found.exit_code == 1);
@@ -89,7 +89,7 @@ TEST_CASE("explore of pr30450 says that nothing disagrees, and in how many cases
 }
 
 TEST_CASE("merge of all shards prints what the whole prints, in every format") {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::vector<std::string> command = {"explore", "--sglang", "pr27945..pr29461", "--budget", "30000"};
   std::vector<std::string> shards;
   for (const char* shard : {"3/3", "1/3", "2/3"}) {
@@ -130,7 +130,7 @@ TEST_CASE("merge of all shards prints what the whole prints, in every format") {
 
 // Shards come from other machines. One that is right, with one thing changed.
 TEST_CASE("merge believes of a shard only what explore can have written") {
-  const Folder folder;
+  const ScratchFolder folder;
   const Json whole = Json::parse(
       run({"explore", "--sglang", "pr29461", "--budget", "20000", "--shard", "0/1", "--format", "json"}).out);
   const auto merged = [&](const Json& shard, const std::vector<std::string>& more = {}) {

@@ -16,7 +16,7 @@ namespace {
 using Args = std::vector<std::string>;
 
 const std::string kLogs = A2ASIM_SOURCE_DIR "/tests/data/logs/";
-const Args kShape = {"--num-experts", "8", "--top-k", "2", "--hidden-size", "64"};
+const Args kSmallShape = {"--num-experts", "8", "--top-k", "2", "--hidden-size", "64"};
 
 std::string text_of(const std::string& name) {
   std::ifstream file(kLogs + name);
@@ -24,7 +24,7 @@ std::string text_of(const std::string& name) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-Outcome from_log(const std::string& log, Args more = {}, const Args& shape = kShape) {
+Outcome from_log(const std::string& log, Args more = {}, const Args& shape = kSmallShape) {
   Args args = {"from-log", "-"};
   args.insert(args.end(), shape.begin(), shape.end());
   args.insert(args.end(), more.begin(), more.end());
@@ -60,7 +60,7 @@ std::string in_one_line(std::string text) {
   return text;
 }
 
-constexpr const char* kLaunch =
+constexpr const char* kLoggedLaunch =
     "python3 -m sglang.launch_server --model-path M --tp 4 --dp 4 --enable-dp-attention --moe-a2a-backend flashinfer "
     "--moe-runner-backend flashinfer_cutlass";
 const std::string kTwoRanks =
@@ -121,7 +121,7 @@ TEST_CASE("from-log: a decode worker's log with iteration numbers, retries and a
 }
 
 TEST_CASE("from-log: --missing says what a rank without a line is") {
-  const Args launch = {"--", kLaunch};
+  const Args launch = {"--", kLoggedLaunch};
   const auto with = [&](const std::string& missing) {
     Args args = {"--missing", missing};
     args.insert(args.end(), launch.begin(), launch.end());
@@ -152,7 +152,7 @@ TEST_CASE("from-log: equal neighbours are one step that repeats") {
   for (int second = 10; second < 20; second += 2)
     log +=
         "[2026-06-20 10:11:" + std::to_string(second) + " DP0 TP0] Decode batch, #running-req: 3, cuda graph: True\n";
-  const Scenario scenario = scenario_of(from_log(log, {"--", kLaunch}));
+  const Scenario scenario = scenario_of(from_log(log, {"--", kLoggedLaunch}));
   REQUIRE(scenario.steps.size() == 1);
   CHECK(scenario.steps[0].repeat == 5);
 }
@@ -161,14 +161,15 @@ TEST_CASE("from-log: mixed chunks, and verification under speculation") {
   const std::string log =
       "[2026-06-20 10:11:12 DP0 TP0] Prefill batch, #new-seq: 1, #new-token: 100, #running-req: 7, #queue-req: 0\n"
       "[2026-06-20 10:11:12 DP1 TP1] Prefill batch, #new-seq: 1, #new-token: 50, #running-req: 0, #queue-req: 0\n";
-  const Scenario mixed = scenario_of(from_log(log, {"--", std::string(kLaunch) + " --enable-mixed-chunk"}));
+  const Scenario mixed = scenario_of(from_log(log, {"--", std::string(kLoggedLaunch) + " --enable-mixed-chunk"}));
   CHECK(mixed.steps.at(0).tokens == std::vector<std::int64_t>{107, 50, 0, 0});
   CHECK(mixed.steps.at(0).mode.at(0) == ForwardMode::mixed);
   CHECK(mixed.steps.at(0).mode.at(1) == ForwardMode::extend);
-  CHECK(scenario_of(from_log(log, {"--", kLaunch})).steps.at(0).tokens == std::vector<std::int64_t>{100, 50, 0, 0});
+  CHECK(scenario_of(from_log(log, {"--", kLoggedLaunch})).steps.at(0).tokens ==
+        std::vector<std::int64_t>{100, 50, 0, 0});
   const Scenario verify = scenario_of(from_log(
-      kTwoRanks, {"--", std::string(kLaunch) + " --speculative-algorithm EAGLE --speculative-num-steps 1 "
-                                               "--speculative-eagle-topk 1 --speculative-num-draft-tokens 2"}));
+      kTwoRanks, {"--", std::string(kLoggedLaunch) + " --speculative-algorithm EAGLE --speculative-num-steps 1 "
+                                                     "--speculative-eagle-topk 1 --speculative-num-draft-tokens 2"}));
   CHECK(verify.steps.at(0).mode == std::vector{ForwardMode::target_verify});
 }
 
@@ -194,12 +195,12 @@ TEST_CASE("from-log: batches before the start of the server whose arguments are 
   CHECK(nothing_after.exit_code == 2);
   CHECK(nothing_after.err.find("before the start of the server") != std::string::npos);
   // A launch command that is given stands for all lines.
-  CHECK(from_log(kTwoRanks + log, {"--", kLaunch}).err.find("14 of 14 batch lines placed") != std::string::npos);
+  CHECK(from_log(kTwoRanks + log, {"--", kLoggedLaunch}).err.find("14 of 14 batch lines placed") != std::string::npos);
 }
 
 TEST_CASE("from-log: what becomes of a speculative server's decode lines is said") {
   const auto errors = [](const std::string& flags) {
-    return in_one_line(from_log(kTwoRanks, {"--", std::string(kLaunch) + flags}).err);
+    return in_one_line(from_log(kTwoRanks, {"--", std::string(kLoggedLaunch) + flags}).err);
   };
   CHECK(errors("").find("target_verify") == std::string::npos);
   const std::string known = errors(
@@ -212,17 +213,17 @@ TEST_CASE("from-log: what becomes of a speculative server's decode lines is said
 }
 
 TEST_CASE("from-log: the launch command from a file or after the dashes, in place of server_args") {
-  const TemporaryFile script("serve.sh", kLaunch);
+  const TemporaryFile script("serve.sh", kLoggedLaunch);
   const Outcome by_file = from_log(kTwoRanks, {"--launch", script.path});
-  CHECK(scenario_of(by_file) == scenario_of(from_log(kTwoRanks, {"--", kLaunch})));
+  CHECK(scenario_of(by_file) == scenario_of(from_log(kTwoRanks, {"--", kLoggedLaunch})));
   CHECK(scenario_of(by_file).launch.has_value());
-  CHECK(from_log(text_of("collapse.log"), {"--", kLaunch}).err.find("not the server_args of the log") !=
+  CHECK(from_log(text_of("collapse.log"), {"--", kLoggedLaunch}).err.find("not the server_args of the log") !=
         std::string::npos);
 }
 
 TEST_CASE("from-log: arguments that are cut do not matter where a launch command is given") {
-  CHECK(scenario_of(from_log("server_args=ServerArgs(tp_size=8, \n" + kTwoRanks, {"--", kLaunch})) ==
-        scenario_of(from_log(kTwoRanks, {"--", kLaunch})));
+  CHECK(scenario_of(from_log("server_args=ServerArgs(tp_size=8, \n" + kTwoRanks, {"--", kLoggedLaunch})) ==
+        scenario_of(from_log(kTwoRanks, {"--", kLoggedLaunch})));
 }
 
 TEST_CASE("from-log: --out, and the model's shape from the log's model_path") {
@@ -251,27 +252,27 @@ TEST_CASE("from-log: what cannot be used is said in one line, with exit code 2")
   refused(from_log(""), "no batch line among 0 lines");
   refused(from_log("hello\n"), "no batch line among 1 line");
   refused(from_log(kTwoRanks), "no launch command is given");
-  refused(from_log(kTwoRanks, {"--", kLaunch}, {}), "the model's shape is not known");
+  refused(from_log(kTwoRanks, {"--", kLoggedLaunch}, {}), "the model's shape is not known");
   refused(from_log(kTwoRanks, {"--", "python3 train.py"}), "sglang");
-  refused(from_log(kTwoRanks, {"--launch", "x", "--", kLaunch}), "two launch commands");
+  refused(from_log(kTwoRanks, {"--launch", "x", "--", kLoggedLaunch}), "two launch commands");
   refused(from_log(kTwoRanks, {"--launch", "/no/such/file"}), "--launch");
-  refused(from_log(kTwoRanks, {"--missing", "guess", "--", kLaunch}), "--missing takes one of");
-  refused(from_log(kTwoRanks, {"--window", "0", "--", kLaunch}), "--window takes seconds");
-  refused(from_log(kTwoRanks, {"--replica", "0", "--", kLaunch}), "--replica 0: with DP attention");
-  refused(from_log(kTwoRanks, {"--sglang", "pr1", "--", kLaunch}), "pr1");
-  refused(from_log(kTwoRanks, {"--env", "x", "--", kLaunch}), "--env takes NAME=VALUE");
+  refused(from_log(kTwoRanks, {"--missing", "guess", "--", kLoggedLaunch}), "--missing takes one of");
+  refused(from_log(kTwoRanks, {"--window", "0", "--", kLoggedLaunch}), "--window takes seconds");
+  refused(from_log(kTwoRanks, {"--replica", "0", "--", kLoggedLaunch}), "--replica 0: with DP attention");
+  refused(from_log(kTwoRanks, {"--sglang", "pr1", "--", kLoggedLaunch}), "pr1");
+  refused(from_log(kTwoRanks, {"--env", "x", "--", kLoggedLaunch}), "--env takes NAME=VALUE");
   for (const std::string lines : {"3", ":", "0:5", "5:4", "a:b"})
-    refused(from_log(kTwoRanks, {"--lines", lines, "--", kLaunch}), "--lines");
+    refused(from_log(kTwoRanks, {"--lines", lines, "--", kLoggedLaunch}), "--lines");
   refused(from_log("server_args=ServerArgs(tp_size=4, \n" + kTwoRanks), "line 1: server_args is not closed");
   refused(from_log("server_args=ServerArgs(tp_size=-4)\n" + kTwoRanks), "tp_size=-4");
-  refused(from_log(kTwoRanks, {"--out", "/no/such/folder/x", "--", kLaunch}), "--out");
+  refused(from_log(kTwoRanks, {"--out", "/no/such/folder/x", "--", kLoggedLaunch}), "--out");
   const std::string other_ranks =
       each_line(kTwoRanks, [](std::string line) { return line.replace(line.find(" TP"), 3, " TP9"); });
-  refused(from_log(other_ranks, {"--", kLaunch}), "none of 3 batch lines can be placed");
+  refused(from_log(other_ranks, {"--", kLoggedLaunch}), "none of 3 batch lines can be placed");
   std::string many;
   for (int i = 0; i < 40000; ++i)
     many += "[2026-06-20 10:11:12 DP0 TP0] Decode batch, #running-req: " + std::to_string(i) + "\n";
-  refused(from_log(many, {"--", kLaunch}), "--lines FIRST:LAST");
+  refused(from_log(many, {"--", kLoggedLaunch}), "--lines FIRST:LAST");
 }
 
 TEST_CASE("from-log: the shape comes from the model path of the launch, too") {
@@ -288,11 +289,11 @@ TEST_CASE("from-log: a rank of another node is not idle") {
   const std::string node1 =
       "[2026-06-20 10:11:12 DP2 TP2] Decode batch, #running-req: 3, cuda graph: True, #queue-req: 0\n"
       "[2026-06-20 10:11:12 DP3 TP3] Decode batch, #running-req: 4, cuda graph: True, #queue-req: 0\n";
-  const Args launch = {"--", std::string(kLaunch) + " --nnodes 2 --node-rank 1"};
+  const Args launch = {"--", std::string(kLoggedLaunch) + " --nnodes 2 --node-rank 1"};
   const Outcome refused = from_log(node1, launch);
   CHECK(refused.exit_code == 2);
   CHECK(contains(refused.err, "DP 0..1 of its step log on another of the 2 nodes: give the logs of all nodes"));
-  const Outcome idle = from_log(node1, {"--", std::string(kLaunch)});
+  const Outcome idle = from_log(node1, {"--", std::string(kLoggedLaunch)});
   CHECK(scenario_of(idle).steps[0].tokens == std::vector<std::int64_t>{0, 0, 3, 4});
   // With a line of the other node in the same log, its silent rank is idle as before.
   const std::string both = node1 + "[2026-06-20 10:11:12 DP1 TP1] Decode batch, #running-req: 5, #queue-req: 0\n";
@@ -308,7 +309,7 @@ TEST_CASE("from-log: more accepted tokens than a pass can hold are a contradicti
   const auto said = [](const std::string& accepted, const std::string& flags) {
     const std::string log = "[2026-06-20 10:11:12 DP0 TP0] Decode batch, #running-req: 3, accept len: " + accepted +
                             ", cuda graph: True, #queue-req: 0\n";
-    return in_one_line(from_log(log, {"--", std::string(kLaunch) + flags}).err);
+    return in_one_line(from_log(log, {"--", std::string(kLoggedLaunch) + flags}).err);
   };
   const std::string eagle =
       " --speculative-algorithm EAGLE --speculative-num-steps 1 --speculative-eagle-topk 1 "

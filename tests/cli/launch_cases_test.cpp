@@ -21,7 +21,7 @@ json cases() {
   return json::parse(in);
 }
 
-Outcome check(const json& launch, const std::string& format) {
+Outcome check_case(const json& launch, const std::string& format) {
   const auto number = [&](const char* key) { return std::to_string(launch["model"][key].get<std::int64_t>()); };
   std::vector<std::string> args = {"check", "--format", format, "--sglang", launch["sglang"].get<std::string>()};
   if (launch.contains("model")) {
@@ -52,7 +52,7 @@ TEST_CASE("every launch command gives its verdict and numbers") {
   for (const json& launch : launches) {
     const std::string id = launch["id"].get<std::string>();
     CAPTURE(id);
-    const Outcome outcome = check(launch, "json");
+    const Outcome outcome = check_case(launch, "json");
     CAPTURE(outcome.err);
     REQUIRE(json::accept(outcome.out));
     const json report = json::parse(outcome.out);
@@ -73,13 +73,13 @@ TEST_CASE("every launch command: the text fits one screen, and the SARIF results
   for (const json& launch : cases()) {
     const std::string id = launch["id"].get<std::string>();
     CAPTURE(id);
-    const std::string text = check(launch, "text").out;
+    const std::string text = check_case(launch, "text").out;
     CHECK(std::ranges::count(text, '\n') <= 24);
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 100);
-    json findings = json::parse(check(launch, "json").out)["findings"];
+    json findings = json::parse(check_case(launch, "json").out)["findings"];
     std::erase_if(findings.get_ref<json::array_t&>(), [](const json& one) { return one["severity"] == "note"; });
-    const json results = json::parse(check(launch, "sarif").out)["runs"][0]["results"];
+    const json results = json::parse(check_case(launch, "sarif").out)["runs"][0]["results"];
     REQUIRE(results.size() == findings.size());
     for (std::size_t i = 0; i < results.size(); ++i) CHECK(results[i]["ruleId"] == findings[i]["id"]);
   }

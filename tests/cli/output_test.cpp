@@ -18,10 +18,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Folder {
+struct OutputFolder {
   fs::path path = fs::temp_directory_path() / ("a2asim_output_" + std::to_string(::getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
+  OutputFolder() { fs::create_directories(path); }
+  ~OutputFolder() { fs::remove_all(path); }
   std::string at(const std::string& name) const { return (path / name).string(); }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(path / name, std::ios::binary) << text;
@@ -30,7 +30,7 @@ struct Folder {
   std::size_t files() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), {})); }
 };
 
-std::string read(const std::string& path) {
+std::string contents_of(const std::string& path) {
   std::ostringstream out;
   out << std::ifstream(path, std::ios::binary).rdbuf();
   return out.str();
@@ -42,12 +42,12 @@ std::string refusal(const std::vector<OutputPath>& outputs, const std::vector<st
 }
 
 TEST_CASE("output: written whole, beside and renamed, with the mode that was there and through a link") {
-  const Folder folder;
+  const OutputFolder folder;
   const std::string file = folder.write("a", "before");
   ::chmod(file.c_str(), 0640);
   fs::create_symlink("a", folder.path / "link");
   REQUIRE(write_output("--out", folder.at("link"), "after"));
-  CHECK(read(file) == "after");
+  CHECK(contents_of(file) == "after");
   CHECK(fs::is_symlink(folder.path / "link"));
   CHECK((fs::status(file).permissions() & fs::perms::mask) == static_cast<fs::perms>(0640));
   REQUIRE(write_output("--out", folder.at("new"), "x"));
@@ -56,7 +56,7 @@ TEST_CASE("output: written whole, beside and renamed, with the mode that was the
 }
 
 TEST_CASE("output: what cannot be written leaves what was there, and the reason is said") {
-  const Folder folder;
+  const OutputFolder folder;
   const auto nowhere = write_output("--out", folder.at("no/where"), "x");
   REQUIRE_FALSE(nowhere);
   CHECK(contains(nowhere.error().message, "No such file or directory"));
@@ -68,7 +68,7 @@ TEST_CASE("output: what cannot be written leaves what was there, and the reason 
 }
 
 TEST_CASE("output: an output that is an input or another output is refused") {
-  const Folder folder;
+  const OutputFolder folder;
   const std::string input = folder.write("in.sh", "x");
   fs::create_hard_link(input, folder.path / "hard");
   fs::create_symlink("in.sh", folder.path / "soft");
@@ -84,11 +84,11 @@ TEST_CASE("output: an output that is an input or another output is refused") {
 }
 
 TEST_CASE("output: every command refuses to replace what it reads") {
-  const Folder folder;
-  const std::string scenario = folder.write("s.yaml", read(A2ASIM_SOURCE_DIR "/sim/scenarios/idle_rank.yaml"));
-  const std::string before = read(scenario);
-  const std::string launch = folder.write("l.sh", read(A2ASIM_SOURCE_DIR "/tools/examples/collapse.sh"));
-  const std::string log = folder.write("x.log", read(A2ASIM_SOURCE_DIR "/tests/data/logs/collapse.log"));
+  const OutputFolder folder;
+  const std::string scenario = folder.write("s.yaml", contents_of(A2ASIM_SOURCE_DIR "/sim/scenarios/idle_rank.yaml"));
+  const std::string before = contents_of(scenario);
+  const std::string launch = folder.write("l.sh", contents_of(A2ASIM_SOURCE_DIR "/tools/examples/collapse.sh"));
+  const std::string log = folder.write("x.log", contents_of(A2ASIM_SOURCE_DIR "/tests/data/logs/collapse.log"));
   const std::string config =
       folder.write("c.json", R"({"num_experts": 8, "num_experts_per_tok": 2, "hidden_size": 64})");
   const std::vector<std::vector<std::string>> commands = {
@@ -108,8 +108,8 @@ TEST_CASE("output: every command refuses to replace what it reads") {
     CHECK(outcome.exit_code == 2);
     CHECK((contains(outcome.err, "would replace") || contains(outcome.err, "was not written by")));
   }
-  CHECK(read(scenario) == before);
-  CHECK(read(config).starts_with("{\"num_experts\""));
+  CHECK(contents_of(scenario) == before);
+  CHECK(contents_of(config).starts_with("{\"num_experts\""));
 }
 
 TEST_CASE("output: whatever a command prints, its reader sees text") {

@@ -30,7 +30,7 @@ nlohmann::json json_of(const Outcome& outcome) {
   return nlohmann::json::parse(outcome.out);
 }
 
-nlohmann::json check(const std::string& launch, const std::string& generation) {
+nlohmann::json check_point(const std::string& launch, const std::string& generation) {
   Args args = {"check", "--format", "json", "--sglang", generation};
   args.insert(args.end(), kShape.begin(), kShape.end());
   return nlohmann::json::parse(run(args, launch).out);
@@ -48,7 +48,7 @@ TEST_CASE("plan: check gives the same capacity for the launch command that the p
         const nlohmann::json planned = json_of(plan(args));
         CHECK(planned.at("points").size() == 2);
         for (const nlohmann::json& point : planned.at("points")) {
-          const nlohmann::json checked = check(point.at("launch"), std::string(generation.name));
+          const nlohmann::json checked = check_point(point.at("launch"), std::string(generation.name));
           CHECK(checked.at("capacity") == point.at("capacity"));
           CHECK(checked.at("topology").at("ep_size") == point.at("ep_size"));
           CHECK(checked.at("generation") == generation.name);

@@ -14,10 +14,21 @@ namespace {
 
 std::string shipped(const std::string& name) { return A2ASIM_SOURCE_DIR "/sim/scenarios/" + name + ".yaml"; }
 
-nlohmann::json scenario_of(const Outcome& outcome, std::size_t index = 0) {
+nlohmann::json scenario_json(const Outcome& outcome, std::size_t index = 0) {
   const nlohmann::json document = nlohmann::json::parse(outcome.out);
   CHECK(document.at("tool").at("name") == "a2asim");
   return document.at("scenarios").at(index);
+}
+
+TEST_CASE("replay says which tokens can be wrong under some order of the slots") {
+  const std::string file = A2ASIM_SOURCE_DIR "/sim/scenarios/verify_over_cap.yaml";
+  const Outcome text = run({"replay", file});
+  CHECK(contains(text.out, "can be wrong under some order of the slots"));
+  const Outcome json = run({"replay", file, "--format", "json"});
+  CHECK(contains(json.out, "\"tokens_in_doubt\""));
+  const TemporaryFile page("doubts.html");
+  run({"replay", file, "--report", page.path});
+  CHECK(contains(page.text(), "can be wrong under some order of the slots"));
 }
 
 }  // namespace
@@ -66,7 +77,7 @@ TEST_CASE("replay: text has the verdict first, then what each rank saw, the chai
 TEST_CASE("replay: JSON says per step the R of every rank, the findings and the bytes") {
   const Outcome outcome = run({"replay", shipped("graph_buckets"), "--format", "json"});
   CHECK(outcome.exit_code == 0);
-  const nlohmann::json scenario = scenario_of(outcome);
+  const nlohmann::json scenario = scenario_json(outcome);
   CHECK(scenario.at("verdict") == "disagrees");
   CHECK(scenario.at("first_bad_step") == 1);
   CHECK(scenario.at("expected").at("as_expected") == true);
@@ -84,8 +95,8 @@ TEST_CASE("replay: JSON says per step the R of every rank, the findings and the 
   CHECK(bad.at("findings").at(0).at("witness").at("tokens_per_dp_rank") == nlohmann::json({9, 1, 3, 5}));
   CHECK(bad.at("counts").at("nan_output") > 0);
   const Outcome integers = run({"replay", shipped("graph_buckets"), "--format", "json", "--fidelity", "geometry"});
-  CHECK(scenario_of(integers).at("bytes_moved").is_null());
-  CHECK(scenario_of(integers).at("fidelity") == "geometry");
+  CHECK(scenario_json(integers).at("bytes_moved").is_null());
+  CHECK(scenario_json(integers).at("fidelity") == "geometry");
 }
 
 TEST_CASE("replay: sizes that agree over wrong bytes are corrupt, in text, JSON, page and exit code") {
@@ -96,9 +107,9 @@ TEST_CASE("replay: sizes that agree over wrong bytes are corrupt, in text, JSON,
   CHECK(contains(text.out, "step 1, eager_decode: corrupt"));
   const Outcome json = run({"replay", file, "--format", "json"});
   CHECK(json.exit_code == 0);  // as the file expects
-  CHECK(scenario_of(json).at("verdict") == "corrupt");
-  CHECK(scenario_of(json).at("steps").at(0).at("verdict") == "agrees");
-  CHECK(scenario_of(json).at("steps").at(1).at("verdict") == "corrupt");
+  CHECK(scenario_json(json).at("verdict") == "corrupt");
+  CHECK(scenario_json(json).at("steps").at(0).at("verdict") == "agrees");
+  CHECK(scenario_json(json).at("steps").at(1).at("verdict") == "corrupt");
   const TemporaryFile page("page.html");
   CHECK(run({"replay", file, "--report", page.path}).exit_code == 0);
   CHECK(contains(page.text(), "Corrupt"));
@@ -162,7 +173,7 @@ TEST_CASE("replay: the story follows a request's token, never padding") {
       "--moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass --cuda-graph-max-bs 16\n"
       "model: {num_experts: 8, top_k: 2, hidden_size: 64}\nseed: 3\n"
       "steps: [{mode: decode, tokens: [0, 9, 0, 3]}]\n");
-  const nlohmann::json step = scenario_of(run({"replay", idle.path, "--format", "json"})).at("steps").at(0);
+  const nlohmann::json step = scenario_json(run({"replay", idle.path, "--format", "json"})).at("steps").at(0);
   bool seen = false;
   for (const nlohmann::json& found : step.at("findings")) {
     if (!found.contains("row")) continue;

@@ -9,13 +9,13 @@ namespace a2asim {
 namespace {
 
 const std::string kScenarios = A2ASIM_SOURCE_DIR "/sim/scenarios/";
-const std::string kLaunch = A2ASIM_SOURCE_DIR "/tools/examples/collapse.sh";
+const std::string kLaunchFile = A2ASIM_SOURCE_DIR "/tools/examples/collapse.sh";
 
 const std::vector<std::vector<std::string>>& calls() {
   static const std::vector<std::vector<std::string>> all = {
       {"replay", kScenarios + "collapse.yaml", "--sglang", "pr26643"},
       {"replay", kScenarios + "collapse.yaml", kScenarios + "capture.yaml"},
-      {"check", "--sglang", "pr29461", "--file", kLaunch},
+      {"check", "--sglang", "pr29461", "--file", kLaunchFile},
       {"explore", "--sglang", "pr29461", "--budget", "2000"}};
   return all;
 }
@@ -52,7 +52,7 @@ TEST_CASE("--report to a place that cannot be written is one line and exit code 
 TEST_CASE("--report of a rule of one's own replays its witness with that rule") {
   const TemporaryFile page("page.html");
   const Outcome outcome =
-      run({"check", "--sglang", "pr29461", "--file", kLaunch, "--rule-cmd",
+      run({"check", "--sglang", "pr29461", "--file", kLaunchFile, "--rule-cmd",
            "python3 '" A2ASIM_SOURCE_DIR "/tools/examples/rule_pr29461.py'", "--report", page.path});
   CHECK(outcome.exit_code == 1);
   const std::string text = page.text();

@@ -11,23 +11,24 @@ using test::described;
 
 namespace {
 
-const std::string kServe = "CMD sglang serve --tp 8\n";
+const std::string kServeLine = "CMD sglang serve --tp 8\n";
 
 }  // namespace
 
 TEST_CASE("dockerfile: instructions in any letters, with comments, blank lines and lines that go on") {
-  CHECK(described("FROM i\n" + kServe) == "2 i|--tp|8\n");
+  CHECK(described("FROM i\n" + kServeLine) == "2 i|--tp|8\n");
   CHECK(described("from i\r\nenv A=1\r\n\tcmd  sglang serve --tp 8  \r\n") == "3 i A=1|--tp|8\n");
   CHECK(described(
             "# syntax=docker/dockerfile:1\n\nFROM i\nCMD sglang serve \\\n# a comment\n\n  --tp 8 \\\n  --dp 2\nRUN "
             "x\n") == "4 i|--tp|8|--dp|2\n");
-  CHECK(described("FROM i\nRUN x \\\n  CMD sglang serve --tp 2\n" + kServe) == "4 i|--tp|8\n");
+  CHECK(described("FROM i\nRUN x \\\n  CMD sglang serve --tp 2\n" + kServeLine) == "4 i|--tp|8\n");
   CHECK(described("FROM i\nCMD sglang serve --tp 8") == "2 i|--tp|8\n");
 }
 
 TEST_CASE("dockerfile: the last ENTRYPOINT and CMD of the last stage count") {
-  CHECK(described("FROM i\nCMD sglang serve --tp 1\n" + kServe) == "3 i|--tp|8\n");
-  CHECK(described("FROM a AS one\nENV A=1\nENTRYPOINT [\"sglang\", \"serve\"]\nFROM b\n" + kServe) == "5 b|--tp|8\n");
+  CHECK(described("FROM i\nCMD sglang serve --tp 1\n" + kServeLine) == "3 i|--tp|8\n");
+  CHECK(described("FROM a AS one\nENV A=1\nENTRYPOINT [\"sglang\", \"serve\"]\nFROM b\n" + kServeLine) ==
+        "5 b|--tp|8\n");
   CHECK(described("FROM a\nENTRYPOINT [\"sglang\", \"serve\"]\nFROM b\nCMD [\"--tp\", \"8\"]\n") == "none");
   CHECK(described("FROM i\nENTRYPOINT [\"sglang\", \"serve\"]\nCMD [\"--tp\", \"8\"]\n") == "3 i|--tp|8\n");
   CHECK(described("FROM i\nCMD [\"--dp\", \"2\"]\nENTRYPOINT [\"sglang\", \"serve\", \"--tp\", \"8\"]\n") ==
@@ -40,17 +41,17 @@ TEST_CASE("dockerfile: the last ENTRYPOINT and CMD of the last stage count") {
 }
 
 TEST_CASE("dockerfile: variables of ENV and ARG, and images by ARG") {
-  CHECK(described("FROM i\nENV A 1  2 \nENV B=x\n" + kServe) == "4 i A=1  2 B=x|--tp|8\n");
-  CHECK(described("FROM i\nENV A=1 B=\"2 3\"\n" + kServe) == "3 i A=1 B=2 3|--tp|8\n");
+  CHECK(described("FROM i\nENV A 1  2 \nENV B=x\n" + kServeLine) == "4 i A=1  2 B=x|--tp|8\n");
+  CHECK(described("FROM i\nENV A=1 B=\"2 3\"\n" + kServeLine) == "3 i A=1 B=2 3|--tp|8\n");
   CHECK(described("FROM i\nENV T=4\nCMD sglang serve --tp $T\n") == "3 i|--tp|4\n");
   CHECK(described("FROM i\nARG T=4\nCMD sglang serve --tp $T\n") == "3 i|--tp|4\n");
-  CHECK(described("ARG TAG=1\nARG NAME=r/$TAG\nFROM $NAME:${TAG}\n" + kServe) == "4 r/1:1|--tp|8\n");
-  CHECK(described("FROM --platform=linux/amd64   r:2 AS x\n" + kServe) == "2 r:2|--tp|8\n");
-  CHECK(described("FROM r:2\tAS x\n" + kServe) == "2 r:2|--tp|8\n");
+  CHECK(described("ARG TAG=1\nARG NAME=r/$TAG\nFROM $NAME:${TAG}\n" + kServeLine) == "4 r/1:1|--tp|8\n");
+  CHECK(described("FROM --platform=linux/amd64   r:2 AS x\n" + kServeLine) == "2 r:2|--tp|8\n");
+  CHECK(described("FROM r:2\tAS x\n" + kServeLine) == "2 r:2|--tp|8\n");
   Environment given;
   given.set("TAG", "9");
-  CHECK(described("ARG TAG=1\nFROM r:$TAG\n" + kServe, given) == "3 r:9|--tp|8\n");
-  CHECK(described("ARG X\nFROM r:1\n" + kServe) == "3 r:1|--tp|8\n");
+  CHECK(described("ARG TAG=1\nFROM r:$TAG\n" + kServeLine, given) == "3 r:9|--tp|8\n");
+  CHECK(described("ARG X\nFROM r:1\n" + kServeLine) == "3 r:1|--tp|8\n");
 }
 
 TEST_CASE("document: what stands in fences of shells is read, and nothing else") {

@@ -13,7 +13,7 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-LaunchCommand read(const std::string& text) {
+LaunchCommand read_file(const std::string& text) {
   const auto command = parse_launch_text(text);
   REQUIRE_MESSAGE(command, (command ? "" : command.error().message));
   return *command;
@@ -26,29 +26,29 @@ const Words kArguments = {"--tp", "8", "--moe-a2a-backend", "deepep"};
 TEST_CASE("yaml: the lines of one command belong together") {
   for (const char* style : {">", ">-", "|", "|-"}) {
     CAPTURE(style);
-    CHECK(read("services:\n  s:\n    image: i\n    command: " + std::string(style) +
-               "\n      python3 -m sglang.launch_server\n        --tp 8\n\n      --moe-a2a-backend deepep\n"
-               "    ports: ['30000:30000']\n")
+    CHECK(read_file("services:\n  s:\n    image: i\n    command: " + std::string(style) +
+                    "\n      python3 -m sglang.launch_server\n        --tp 8\n\n      --moe-a2a-backend deepep\n"
+                    "    ports: ['30000:30000']\n")
               .argv == kArguments);
   }
-  CHECK(read("command: |\n  python3 -m sglang.launch_server \\\n  --tp 8 \\\n  --moe-a2a-backend deepep\n").argv ==
+  CHECK(read_file("command: |\n  python3 -m sglang.launch_server \\\n  --tp 8 \\\n  --moe-a2a-backend deepep\n").argv ==
         kArguments);
-  CHECK(read("command: >\n  python3 -m sglang.launch_server\n  # size\n  --tp 8\n").argv ==
+  CHECK(read_file("command: >\n  python3 -m sglang.launch_server\n  # size\n  --tp 8\n").argv ==
         Words{"#", "size", "--tp", "8"});  // nobody takes comments out of a folded text
 }
 
 TEST_CASE("yaml: lists, a shell's script, an entry point") {
-  CHECK(
-      read("command: [python3, -m, sglang.launch_server]\nargs:\n- --tp\n- 8\n- --moe-a2a-backend\n- deepep\n").argv ==
-      kArguments);
-  CHECK(read("containers:\n- name: s\n  command: [sh, -c]\n  args:\n  - |\n    T=8\n    sglang serve \\\n      --tp $T "
-             "\\\n      --moe-a2a-backend deepep\n")
+  CHECK(read_file("command: [python3, -m, sglang.launch_server]\nargs:\n- --tp\n- 8\n- --moe-a2a-backend\n- deepep\n")
             .argv == kArguments);
-  CHECK(read("entrypoint: python3 -m sglang.launch_server\ncommand: --tp ${TP:-8} --moe-a2a-backend deepep\n").argv ==
-        kArguments);
-  CHECK(read("command: [sglang, serve, --tp, '${TP:-8}', --moe-a2a-backend, deepep]\n").argv == kArguments);
+  CHECK(read_file(
+            "containers:\n- name: s\n  command: [sh, -c]\n  args:\n  - |\n    T=8\n    sglang serve \\\n      --tp $T "
+            "\\\n      --moe-a2a-backend deepep\n")
+            .argv == kArguments);
+  CHECK(read_file("entrypoint: python3 -m sglang.launch_server\ncommand: --tp ${TP:-8} --moe-a2a-backend deepep\n")
+            .argv == kArguments);
+  CHECK(read_file("command: [sglang, serve, --tp, '${TP:-8}', --moe-a2a-backend, deepep]\n").argv == kArguments);
   const LaunchCommand script =
-      read("command: [sh, -c]\nargs:\n- |\n  sglang serve --tp 8\n  --moe-a2a-backend deepep\n");
+      read_file("command: [sh, -c]\nargs:\n- |\n  sglang serve --tp 8\n  --moe-a2a-backend deepep\n");
   CHECK(script.argv == Words{"--tp", "8"});  // there a shell reads the lines
   CHECK(script.notes.back().is_warning);
 }
@@ -59,15 +59,15 @@ TEST_CASE("yaml: the container's environment") {
         "environment:\n- A=1\n- B=x y\n- C\ncommand: sglang serve --tp 8\n",
         "env:\n- name: A\n  value: '1'\n- name: B\n  value: x y\n- name: C\ncommand: [sglang, serve]\n"}) {
     CAPTURE(text);
-    CHECK(read(text).env.get("A") == "1");
-    CHECK(read(text).env.get("B") == "x y");
+    CHECK(read_file(text).env.get("A") == "1");
+    CHECK(read_file(text).env.get("B") == "x y");
   }
 }
 
 TEST_CASE("yaml: what is none is shell text") {
   CHECK_FALSE(pieces_of_yaml("python3 -m sglang.launch_server --tp 8", {}));
   CHECK_FALSE(pieces_of_yaml("echo command: [\npython3 -m sglang.launch_server --tp 8", {}));
-  CHECK(read("echo 'command: x'\npython3 -m sglang.launch_server --tp 8").argv == Words{"--tp", "8"});
+  CHECK(read_file("echo 'command: x'\npython3 -m sglang.launch_server --tp 8").argv == Words{"--tp", "8"});
   CHECK_FALSE(parse_launch_text("services: {s: {command: lmdeploy serve}}"));
   std::string aliases = "a0: &a0 {command: x}\n";
   for (int i = 1; i < 40; ++i) {
@@ -98,8 +98,8 @@ TEST_CASE("file: $(NAME), ConfigMaps, and one that is not there") {
       "kind: Pod\nspec:\n  containers:\n  - name: s\n    envFrom: [{configMapRef: {name: c}}]\n"
       "    env: [{name: EP, valueFrom: {configMapKeyRef: {name: c, key: TP}}}]\n"
       "    command: [sglang, serve, --tp, $(TP), --dp, $(DP), --ep, $(EP), --x, $(X)]\n";
-  CHECK(read(map + pod).argv == Words{"--tp", "4", "--dp", "2", "--ep", "4", "--x", "$(X)"});
-  CHECK(read(pod).unread.size() == 2);
+  CHECK(read_file(map + pod).argv == Words{"--tp", "4", "--dp", "2", "--ep", "4", "--x", "$(X)"});
+  CHECK(read_file(pod).unread.size() == 2);
   Environment given;
   given.set("X", "1");
   CHECK(find_servers_in_file(map + pod, given)->front().command.argv.back() == "1");
@@ -125,12 +125,12 @@ TEST_CASE("file: Dockerfiles whose stages and scripts stand in the same file") {
 }
 
 TEST_CASE("file: Dockerfiles") {
-  CHECK(read("FROM i\nENV A=1\nCMD [\"python3\", \"-m\", \"sglang.launch_server\", \"--tp\", \"8\"]\n").env.get("A") ==
-        "1");
-  CHECK(read("# x\nARG V=1\nFROM i:$V\nENTRYPOINT [\"sglang\", \"serve\"]\nCMD [\"--tp\", \"8\"]").argv ==
+  CHECK(read_file("FROM i\nENV A=1\nCMD [\"python3\", \"-m\", \"sglang.launch_server\", \"--tp\", \"8\"]\n")
+            .env.get("A") == "1");
+  CHECK(read_file("# x\nARG V=1\nFROM i:$V\nENTRYPOINT [\"sglang\", \"serve\"]\nCMD [\"--tp\", \"8\"]").argv ==
         Words{"--tp", "8"});
-  CHECK(read("FROM i\nENV TP 8\nCMD sglang serve \\\n  --tp $TP\n").argv == Words{"--tp", "8"});
-  CHECK(read("FROM i\nCMD [\"x\"]\nENTRYPOINT sglang serve --tp 8\nRUN echo y").argv == Words{"--tp", "8"});
+  CHECK(read_file("FROM i\nENV TP 8\nCMD sglang serve \\\n  --tp $TP\n").argv == Words{"--tp", "8"});
+  CHECK(read_file("FROM i\nCMD [\"x\"]\nENTRYPOINT sglang serve --tp 8\nRUN echo y").argv == Words{"--tp", "8"});
   CHECK_FALSE(find_servers_in_file("FROM i\nCMD [\"x\"]\n"));
 }
 

@@ -47,12 +47,11 @@ subprocess.Popen = lambda words, **options: show(words[3:], os.environ)
 )";
 
 std::string by_python(const std::string& text) {
-  return test::printed_by("python3 -W ignore -c " +
-                          shell_quote(kStandIns + "exec(compile(sys.argv[1], '-', 'exec'))") + " " + shell_quote(text) +
-                          " 2>&1 </dev/null");
+  return test::printed_by("python3 -W ignore -c " + shell_quote(kStandIns + "exec(compile(sys.argv[1], '-', 'exec'))") +
+                          " " + shell_quote(text) + " 2>&1 </dev/null");
 }
 
-std::string by_us(const std::string& text) {
+std::string python_by_us(const std::string& text) {
   const auto servers = find_servers_in_file(text);
   if (!servers) return servers.error().message;
   std::string out;
@@ -72,7 +71,7 @@ void check_as_python(const std::string& text) {
   const std::string expected = by_python(text);
   CAPTURE(text);
   CHECK(expected.size() > 1);
-  CHECK(by_us(text) == expected);
+  CHECK(python_by_us(text) == expected);
 }
 
 // Ways to write one text, and one number.

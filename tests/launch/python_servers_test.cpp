@@ -13,13 +13,13 @@ using Words = std::vector<std::string>;
 
 namespace {
 
-std::vector<LaunchedServer> servers_of(const std::string& text) {
+std::vector<LaunchedServer> python_servers(const std::string& text) {
   auto servers = find_servers_in_file(text);
   REQUIRE_MESSAGE(servers, (servers ? "" : servers.error().message));
   return std::move(*servers);
 }
 
-const std::string kImports = "import os\nfrom sglang.test.test_utils import popen_launch_server\n";
+const std::string kServerImports = "import os\nfrom sglang.test.test_utils import popen_launch_server\n";
 
 }  // namespace
 
@@ -35,7 +35,7 @@ TEST_CASE("python: commands in strings") {
 }
 
 TEST_CASE("python: the options of popen_launch_server") {
-  const auto servers = servers_of(kImports + R"(
+  const auto servers = python_servers(kImports + R"(
 MODEL = "org/model"
 class TestOne(CustomTestCase):
     @classmethod
@@ -60,7 +60,7 @@ class TestOne(CustomTestCase):
 }
 
 TEST_CASE("python: lists are put together") {
-  const auto servers = servers_of(kImports + R"(
+  const auto servers = python_servers(kImports + R"(
 common_args = ["--tp", "4", "--dp", "4"]
 def launch(extra):
     a = common_args + ["--enable-dp-attention"]
@@ -72,25 +72,25 @@ def launch(extra):
 }
 
 TEST_CASE("python: commands, engines, and lists that a base class takes") {
-  CHECK(servers_of("import subprocess\nos.environ['SGLANG_A'] = '1'\n"
-                   "subprocess.Popen(['python3', '-m', 'sglang.launch_server', '--tp', '2'])\n")
+  CHECK(python_servers("import subprocess\nos.environ['SGLANG_A'] = '1'\n"
+                       "subprocess.Popen(['python3', '-m', 'sglang.launch_server', '--tp', '2'])\n")
             .front()
             .command.argv == Words{"--tp", "2"});
-  CHECK(servers_of("import sglang as sgl\nllm = sgl.Engine(model_path='m', tp_size=2, enable_dp_attention=True, "
-                   "trust_remote_code=False, cuda_graph_bs=[1, 2])\n")
+  CHECK(python_servers("import sglang as sgl\nllm = sgl.Engine(model_path='m', tp_size=2, enable_dp_attention=True, "
+                       "trust_remote_code=False, cuda_graph_bs=[1, 2])\n")
             .front()
             .command.argv ==
         Words{"--model-path", "m", "--tp-size", "2", "--enable-dp-attention", "--cuda-graph-bs", "1", "2"});
-  const auto bases = servers_of(kImports +
-                                "class A(Base):\n    other_args = ['--tp', '2']\n"
-                                "class B(Base):\n    extra_args = ['--tp', '4']\n");
+  const auto bases = python_servers(kImports +
+                                    "class A(Base):\n    other_args = ['--tp', '2']\n"
+                                    "class B(Base):\n    extra_args = ['--tp', '4']\n");
   REQUIRE(bases.size() == 2);
   CHECK(bases[0].name == "A");
   CHECK(bases[1].command.argv == Words{"--tp", "4"});
 }
 
 TEST_CASE("python: what nothing in the text sets stays open") {
-  const auto open = servers_of(kImports + "popen_launch_server(m, u, other_args=['--tp', tp, *more])\n");
+  const auto open = python_servers(kImports + "popen_launch_server(m, u, other_args=['--tp', tp, *more])\n");
   REQUIRE(open.size() == 1);
   CHECK(open[0].command.argv.back() == "$tp");
   REQUIRE(open[0].command.unread.size() == 1);
@@ -98,19 +98,20 @@ TEST_CASE("python: what nothing in the text sets stays open") {
   CHECK_FALSE(find_servers_in_file("import os\nprint('--tp')\n").has_value());
   CHECK(find_servers_in_file("import os\npopen_launch_server(m, u, other_args=['--tp'").error().message ==
         "the Python text ends inside a bracket");
-  CHECK(servers_of("Text.\n\n```python\nimport sglang\nsglang.Engine(model_path='m', tp_size=8)\n```\n").front().line ==
-        5);
+  CHECK(python_servers("Text.\n\n```python\nimport sglang\nsglang.Engine(model_path='m', tp_size=8)\n```\n")
+            .front()
+            .line == 5);
 }
 
 TEST_CASE("yaml: components of Dynamo and AIConfigurator") {
-  const auto options = servers_of(
+  const auto options = python_servers(
       "Common:\n  served_model_name: x\nSGLangWorker:\n  model-path: m\n  tp: 8\n  enable-dp-attention: true\n"
       "  ServiceArgs:\n    workers: 1\n");
   REQUIRE(options.size() == 1);
   CHECK(options[0].name == "SGLangWorker");
   CHECK(options[0].command.front_end->module == "dynamo.sglang");
   CHECK(options[0].command.argv == Words{"--model-path", "m", "--tp", "8", "--enable-dp-attention"});
-  const auto args = servers_of(
+  const auto args = python_servers(
       "spec:\n  services:\n    Frontend:\n      args: ['--router-mode kv']\n    SGLangDecodeWorker:\n"
       "      args: ['--model-path m', --tp, 8]\n      env: [{name: SGLANG_X, value: '1'}]\n");
   REQUIRE(args.size() == 1);
@@ -119,18 +120,18 @@ TEST_CASE("yaml: components of Dynamo and AIConfigurator") {
 }
 
 TEST_CASE("yaml: a component with the engine's own image is one server, of that image") {
-  const auto own = servers_of(
+  const auto own = python_servers(
       "decode:\n  containers:\n  - name: vllm\n    image: vllm/vllm-openai:v0.11.0\n    args: [--model, m]\n");
   REQUIRE(own.size() == 1);
   CHECK(own[0].command.argv == Words{"--model", "m"});
-  const auto other = servers_of(
+  const auto other = python_servers(
       "decode:\n  containers:\n  - name: sglang\n    image: lmsysorg/sglang:v0.5.13\n    args: [--model-path, m]\n");
   REQUIRE(other.size() == 1);
   CHECK(other[0].images == Words{"lmsysorg/sglang:v0.5.13"});
 }
 
 TEST_CASE("yaml: scripts of GitLab, sflow and GitHub's workflows") {
-  const auto sflow = servers_of(
+  const auto sflow = python_servers(
       "variables:\n  TP: {description: d, value: 8}\nworkflow:\n  tasks:\n  - name: front\n    script: [sleep 1]\n"
       "  - name: agg\n    script:\n    - set -x\n    - |-\n      python3 -m dynamo.sglang --model-path m \\\n"
       "        --tp ${{ variables.TP }}\n");
@@ -138,13 +139,13 @@ TEST_CASE("yaml: scripts of GitLab, sflow and GitHub's workflows") {
   CHECK(sflow[0].name == "agg");
   CHECK(sflow[0].line == 9);  // its first command
   CHECK(sflow[0].command.argv == Words{"--model-path", "m", "--tp", "8"});
-  const auto gitlab = servers_of(
+  const auto gitlab = python_servers(
       "variables: {TP: '4'}\nserve:\n  image: lmsysorg/sglang:v0.5.13\n  variables: {DP: '2'}\n  script:\n"
       "  - python3 -m sglang.launch_server --tp $TP --dp ${DP}\n");
   REQUIRE(gitlab.size() == 1);
   CHECK(gitlab[0].images == Words{"lmsysorg/sglang:v0.5.13"});
   CHECK(gitlab[0].command.argv == Words{"--tp", "4", "--dp", "2"});
-  const auto github = servers_of(
+  const auto github = python_servers(
       "jobs:\n  a:\n    steps:\n    - run: echo hello\n    - name: start\n      env: {TP: 8}\n      run: |\n"
       "        if true; then\n          sglang serve --tp $TP --dp ${{ matrix.dp }}\n        fi\n");
   REQUIRE(github.size() == 1);

@@ -15,7 +15,7 @@ using Texts = std::vector<std::string>;
 
 namespace {
 
-std::string by_us(const std::string& script) {
+std::string words_by_us(const std::string& script) {
   const auto servers = find_servers(script, {});
   if (!servers) return servers.error().message;
   std::string out;
@@ -32,7 +32,7 @@ void check_as_bash(const std::string& script) {
   const std::string expected = by_bash(script);
   CAPTURE(script);
   CHECK(expected.size() > 1);
-  CHECK(by_us(script) == expected);
+  CHECK(words_by_us(script) == expected);
 }
 
 std::string replaced(std::string text, std::string_view mark, std::string_view with) {

@@ -36,15 +36,17 @@ const std::map<std::string, std::string>& files() {
   return all;
 }
 
-std::optional<std::string> read(std::string_view path) {
+std::optional<std::string> file_text(std::string_view path) {
   const auto found = files().find(fs::path(path).lexically_normal().generic_string());
   return found == files().end() ? std::nullopt : std::optional(found->second);
 }
 
-Result<std::vector<LaunchedServer>> servers_of(const std::string& script) { return find_servers(script, {}, read); }
+Result<std::vector<LaunchedServer>> script_servers(const std::string& script) {
+  return find_servers(script, {}, file_text);
+}
 
-std::string by_us(const std::string& script) {
-  const auto servers = servers_of(script);
+std::string servers_by_us(const std::string& script) {
+  const auto servers = script_servers(script);
   if (!servers) return servers.error().message;
   std::string out;
   for (const LaunchedServer& server : *servers) {
@@ -62,7 +64,7 @@ std::string by_bash(const fs::path& folder, const std::string& script) {
 }
 
 std::string error_of(const std::string& script) {
-  const auto servers = servers_of(script);
+  const auto servers = script_servers(script);
   return servers ? "" : servers.error().message;
 }
 
@@ -103,13 +105,14 @@ TEST_CASE("shell: scripts beside the text run as in bash") {
                                 "cat > new.sh <<'EOF'\nbash worker.sh $1\nEOF\nbash new.sh 7",
                                 "bash -n worker.sh\n" + kServer + "1"}) {
     CAPTURE(script);
-    CHECK(by_us(script) == by_bash(folder, script));
+    CHECK(servers_by_us(script) == by_bash(folder, script));
   }
   fs::remove_all(folder);
 }
 
 TEST_CASE("shell: a server of another script has its name, and the line that starts it") {
-  const auto servers = servers_of(kServer + "1\nsrun -N 2 --export=ALL,EP=3 ./worker.sh\nssh node 'bash sub/run.sh'\n");
+  const auto servers =
+      script_servers(kServer + "1\nsrun -N 2 --export=ALL,EP=3 ./worker.sh\nssh node 'bash sub/run.sh'\n");
   REQUIRE(servers);
   REQUIRE(servers->size() == 3);
   CHECK((*servers)[0].name == "");
@@ -118,10 +121,11 @@ TEST_CASE("shell: a server of another script has its name, and the line that sta
   CHECK((*servers)[1].command.argv == Words{"--tp", "none", "--ep", "3", "0"});
   CHECK((*servers)[2].name == "sub/run.sh");
   CHECK((*servers)[2].line == 3);
-  CHECK(by_us("JOB=$(sbatch --parsable worker.sh 1)\nX=\"$(bash $(dirname $0)/sub/run.sh | tail -1)\"\n") ==
+  CHECK(servers_by_us("JOB=$(sbatch --parsable worker.sh 1)\nX=\"$(bash $(dirname $0)/sub/run.sh | tail -1)\"\n") ==
         "--tp|none|--ep|none|1|1|\n--tp|sub|\n");
-  CHECK(by_us("python3 -u run.py --x\npython3 gone.py\npython3 -m y run.py\n" + kServer + "1") == "--tp|5|\n1|\n");
-  CHECK(by_us("kubectl apply -f pod.yaml\nkubectl create -f gone.yaml\n" + kServer + "1") == "--tp|3|\n1|\n");
+  CHECK(servers_by_us("python3 -u run.py --x\npython3 gone.py\npython3 -m y run.py\n" + kServer + "1") ==
+        "--tp|5|\n1|\n");
+  CHECK(servers_by_us("kubectl apply -f pod.yaml\nkubectl create -f gone.yaml\n" + kServer + "1") == "--tp|3|\n1|\n");
 }
 
 TEST_CASE("shell: a script that is not there is said, and alone it is an error") {
@@ -134,7 +138,7 @@ TEST_CASE("shell: a script that is not there is said, and alone it is an error")
     CHECK(said.find("is not read: put it beside the script, or give the command that it starts") != std::string::npos);
     const bool ends = std::string(script).starts_with("exec");
     if (ends) continue;
-    const auto servers = servers_of(script + ("\n" + kServer + "1"));
+    const auto servers = script_servers(script + ("\n" + kServer + "1"));
     REQUIRE(servers);
     CHECK(servers->front().command.notes.front().message.find("is not read") != std::string::npos);
   }
@@ -142,7 +146,7 @@ TEST_CASE("shell: a script that is not there is said, and alone it is an error")
                             "bash -n worker.sh", "./build/tool", "cat worker.sh", "scp worker.sh node:"}) {
     CAPTURE(other);
     CHECK(error_of(other).find("starts no server that is known here") != std::string::npos);
-    CHECK(by_us(other + ("\n" + kServer + "1")) == "1|\n");
+    CHECK(servers_by_us(other + ("\n" + kServer + "1")) == "1|\n");
   }
 }
 
@@ -165,7 +169,7 @@ TEST_CASE("shell: scripts that start each other without end, too many texts, and
   CHECK(error_of("\n\nexport -f f").starts_with("line 3 of the command"));
   // Every text counts: none is left out in silence.
   const std::string last = "for i in $(seq 100); do bash -c 'sleep 1; echo'; done\nbash -c '" + kServer + "2'\n";
-  CHECK(by_us(last + kServer + "1") == "2|\n1|\n");
+  CHECK(servers_by_us(last + kServer + "1") == "2|\n1|\n");
 }
 
 }  // namespace

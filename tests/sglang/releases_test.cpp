@@ -18,7 +18,7 @@ bool knows(std::string_view version, std::string_view option) {
 }
 
 // What deploy_command comes to: its error, what argparse says, or "".
-std::string refusal(std::string_view version, const std::string& options) {
+std::string release_refusal(std::string_view version, const std::string& options) {
   DeployOptions how;
   how.version = *engines().front()->find_version(version);
   const auto deployed = deploy_command("python3 -m sglang.launch_server --model-path M " + options, how);
@@ -77,20 +77,22 @@ TEST_CASE("a day between two lists takes what either has") {
 }
 
 TEST_CASE("an option of other releases is refused, with those that have it") {
-  CHECK(refusal("v0.5.16", "--enable-waterfill --tp 4").empty());
-  CHECK(refusal("v0.5.15", "--enable-waterfill --tp 4").find("unrecognized arguments: --enable-waterfill") !=
+  CHECK(release_refusal("v0.5.16", "--enable-waterfill --tp 4").empty());
+  CHECK(release_refusal("v0.5.15", "--enable-waterfill --tp 4").find("unrecognized arguments: --enable-waterfill") !=
         std::string::npos);
-  CHECK(refusal("pr22394", "--enable-waterfill --tp 4").empty());  // a change and all that was built on it: a note
+  CHECK(release_refusal("pr22394", "--enable-waterfill --tp 4")
+            .empty());  // a change and all that was built on it: a note
   const Generation& own = *find_generation("v0.5.15")->generation;
   const std::vector<std::string> words = {"--enable-waterfill"};
   CHECK(fix_for_unrecognized(own, words).find("use SGLang of v0.5.16 (July 2026) to v0.5.20") != std::string::npos);
 }
 
 TEST_CASE("what may be newer than all that is known is no rejection") {
-  const std::string megamoe = refusal("2026-10-10", "--moe-a2a-backend flashinfer_megamoe");
+  const std::string megamoe = release_refusal("2026-10-10", "--moe-a2a-backend flashinfer_megamoe");
   CHECK(megamoe.starts_with("error: --moe-a2a-backend flashinfer_megamoe: no version up to v0.5.20 (2026-09-18)"));
-  CHECK(refusal("v0.5.19", "--not-an-option").starts_with("error: --not-an-option is no option"));  // read in part
-  CHECK(refusal("v0.5.18", "--moe-a2a-backend flashinfer_megamoe").find("invalid choice") != std::string::npos);
+  CHECK(release_refusal("v0.5.19", "--not-an-option")
+            .starts_with("error: --not-an-option is no option"));  // read in part
+  CHECK(release_refusal("v0.5.18", "--moe-a2a-backend flashinfer_megamoe").find("invalid choice") != std::string::npos);
 }
 
 TEST_CASE("waterfill forces deepep, and later leaves megamoe alone") {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "model/base/words.h"
-#include "model/launch/argparse.h"
 #include "model/engines/sglang/generation.h"
+#include "model/launch/argparse.h"
 
 using namespace a2asim;
 namespace V {
@@ -23,23 +23,23 @@ std::vector<std::string> words(std::string_view line) {
   return result;
 }
 
-Result<ParsedArgs> strict(std::string_view line, OptionList version = V::main) {
-  return parse_server_args(version, words("--model m " + std::string(line)), ParseMode::strict);
+Result<ParsedArgs> strict(std::string_view line, OptionList generation_named = V::main) {
+  return parse_server_args(generation_named, words("--model m " + std::string(line)), ParseMode::strict);
 }
 
-Result<ParsedArgs> lenient(std::string_view line, OptionList version = V::main) {
-  return parse_server_args(version, words("--model m " + std::string(line)), ParseMode::lenient);
+Result<ParsedArgs> lenient(std::string_view line, OptionList generation_named = V::main) {
+  return parse_server_args(generation_named, words("--model m " + std::string(line)), ParseMode::lenient);
 }
 
-std::string strict_error(std::string_view line, OptionList version = V::main) {
-  const auto parsed = strict(line, version);
+std::string strict_error(std::string_view line, OptionList generation_named = V::main) {
+  const auto parsed = strict(line, generation_named);
   REQUIRE_FALSE(parsed);
   CHECK(parsed.error().kind == ErrorKind::parse_error);
   return parsed.error().message.substr(std::string("launch_server: error: ").size());
 }
 
-Error lenient_error(std::string_view line, OptionList version = V::main) {
-  const auto parsed = lenient(line, version);
+Error lenient_error(std::string_view line, OptionList generation_named = V::main) {
+  const auto parsed = lenient(line, generation_named);
   REQUIRE_FALSE(parsed);
   CHECK(parsed.error().message.find('\n') == std::string::npos);
   return parsed.error();
@@ -51,8 +51,8 @@ bool has_note(const ParsedArgs& parsed, std::string_view part) {
   return false;
 }
 
-ServerArgs args_of(std::string_view line, OptionList version = V::main) {
-  const auto parsed = lenient(line, version);
+ServerArgs args_of(std::string_view line, OptionList generation_named = V::main) {
+  const auto parsed = lenient(line, generation_named);
   REQUIRE_MESSAGE(parsed, (parsed ? "" : parsed.error().message));
   return parsed->args;
 }
@@ -281,14 +281,14 @@ TEST_CASE("environment: the two readers of booleans") {
 
 namespace {
 
-const Generation& version(std::string_view name) {
+const Generation& generation_named(std::string_view name) {
   const auto match = find_generation(name);
   REQUIRE(match.has_value());
   return *match->generation;
 }
 
 StartOutcome start(std::string_view line, std::string_view generation, Environment env = {}) {
-  const Generation& rules = version(generation);
+  const Generation& rules = generation_named(generation);
   return start_up(rules.start, args_of(line, rules.options), std::move(env));
 }
 
@@ -428,7 +428,7 @@ TEST_CASE("start: the token budget of flashinfer_cutedsl") {
   const auto refused = [&](const std::string& extra, std::string_view generation, std::int64_t decode_tokens = 0) {
     const StartOutcome outcome = start(line + extra, generation);
     REQUIRE_FALSE(outcome.error);
-    const StartRules& rules = version(generation).start;
+    const StartRules& rules = generation_named(generation).start;
     return check_cutedsl_token_budget(rules, outcome.args, outcome.env, decode_tokens, 0).has_value();
   };
   CHECK(refused("", "pr30450"));  // 1024 x 4 < 16384, the default of max_prefill_tokens

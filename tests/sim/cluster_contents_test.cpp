@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kTopK = 3;
 
-AllToAllConfig config_of(DataType type = DataType::float32) {
+AllToAllConfig config_with(DataType type = DataType::float32) {
   AllToAllConfig config;
   config.ep_size = 4;
   config.top_k = kTopK;
@@ -30,7 +30,7 @@ struct Contents {
   ClusterContents own;
   explicit Contents(Routing::Kind kind, std::int64_t hot = 0, Fidelity fidelity = Fidelity::numeric,
                     std::uint64_t seed = 5)
-      : own(config_of(), {}, fidelity, {kind, hot, {}}, seed) {}
+      : own(config_with(), {}, fidelity, {kind, hot, {}}, seed) {}
   DispatchInput of(int rank, std::int64_t rows, std::int64_t round) {
     REQUIRE(own.reserve(rank, rows).has_value());
     DispatchInput input;

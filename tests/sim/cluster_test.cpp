@@ -23,11 +23,11 @@ struct Setup {
 };
 
 // A deployment of FlashInfer under DP attention, and a cluster on it.
-struct World {
+struct ClusterWorld {
   ScenarioDeployment deployed;
   std::unique_ptr<Cluster> cluster;
 
-  explicit World(const Setup& setup, ClusterOptions options = {}) {
+  explicit ClusterWorld(const Setup& setup, ClusterOptions options = {}) {
     std::string tokens;
     for (int r = 0; r < setup.ranks; ++r) tokens += r == 0 ? "1" : ", 1";
     const std::string ranks = std::to_string(setup.ranks);
@@ -83,7 +83,7 @@ TEST_CASE("cluster: ranks that agree give the oracle's outputs, whatever the ste
       ClusterOptions options = at(Fidelity::numeric, 2);
       options.experts = experts;
       options.dtype = dtype;
-      World world({}, options);
+      ClusterWorld world({}, options);
       for (const std::vector<std::int64_t>& tokens :
            std::vector<std::vector<std::int64_t>>{{4, 4, 4, 4}, {9, 0, 1, 3}, {0, 0, 0, 40}, {1, 2, 3, 4}}) {
         const StepOutcome outcome = world.step(tokens);
@@ -100,7 +100,7 @@ TEST_CASE("cluster: routing of every kind, and a hot rank receives every token")
   for (const Routing::Kind kind : {Routing::Kind::uniform, Routing::Kind::hot_rank, Routing::Kind::round_robin}) {
     ClusterOptions options = at(Fidelity::numeric);
     options.routing = {kind, kind == Routing::Kind::hot_rank ? 2 : 0, {}};
-    World world({}, options);
+    ClusterWorld world({}, options);
     CHECK(world.step({8, 8, 8, 8}).bad_tokens == 0);
     if (kind != Routing::Kind::hot_rank) continue;
     for (int source = 0; source < 4; ++source) {
@@ -111,8 +111,8 @@ TEST_CASE("cluster: routing of every kind, and a hot rank receives every token")
 }
 
 TEST_CASE("cluster: the collapse goes wrong before #27945, and stale rows of earlier steps are really there") {
-  World world({.sglang = "pr26643", .flags = "--disable-cuda-graph " + std::string(kCollapsing)},
-              at(Fidelity::numeric));
+  ClusterWorld world({.sglang = "pr26643", .flags = "--disable-cuda-graph " + std::string(kCollapsing)},
+                     at(Fidelity::numeric));
   CHECK(world.step({4, 4, 4, 4}).verdict == Verdict::agrees);  // equal counts hide it
   CHECK(world.count(FindingKind::stale) == 0);
   const StepOutcome outcome = world.step({8, 2, 4, 6});
@@ -133,15 +133,15 @@ TEST_CASE("cluster: the collapse goes wrong before #27945, and stale rows of ear
 }
 
 TEST_CASE("cluster: R above the cap stops all ranks, or hangs the ones below it") {
-  World all({.cap = 8}, at(Fidelity::numeric));
+  ClusterWorld all({.cap = 8}, at(Fidelity::numeric));
   const StepOutcome refused = all.step({9, 1, 1, 1});
   CHECK(refused.verdict == Verdict::over_capacity);
   CHECK(refused.stopped);
   CHECK(refused.over_capacity == RankMask::all(4));
   CHECK(all.find(FindingKind::missing_rank) == nullptr);
 
-  World some({.sglang = "pr26643", .flags = "--disable-cuda-graph " + std::string(kCollapsing), .cap = 8},
-             at(Fidelity::numeric));
+  ClusterWorld some({.sglang = "pr26643", .flags = "--disable-cuda-graph " + std::string(kCollapsing), .cap = 8},
+                    at(Fidelity::numeric));
   const StepOutcome hang = some.step({10, 2, 2, 2});
   CHECK(hang.verdict == Verdict::disagrees);
   CHECK(hang.stopped);
@@ -156,7 +156,7 @@ TEST_CASE("cluster: R above the cap stops all ranks, or hangs the ones below it"
 TEST_CASE("cluster: a dummy token up to #29461, zero rows from #22394 on") {
   for (const auto& [sglang, sends_dummy] : {std::pair{"pr26643", true}, {"pr29461", true}, {"pr22394", false}}) {
     CAPTURE(sglang);
-    World world({.sglang = sglang}, at(Fidelity::numeric));
+    ClusterWorld world({.sglang = sglang}, at(Fidelity::numeric));
     const StepOutcome outcome = world.step({40, 0, 0, 0});
     CHECK(outcome.verdict == Verdict::agrees);
     CHECK(outcome.bad_tokens == 0);
@@ -168,7 +168,7 @@ TEST_CASE("cluster: a dummy token up to #29461, zero rows from #22394 on") {
 }
 
 TEST_CASE("cluster: absent ranks are waited for, masked ones are not") {
-  World world({}, at(Fidelity::numeric));
+  ClusterWorld world({}, at(Fidelity::numeric));
   const StepOutcome healthy = world.step({4, 4, 4, 0}, {.absent = RankMask::of(3), .masked = RankMask::of(3)});
   CHECK(healthy.verdict == Verdict::agrees);
   CHECK_FALSE(healthy.stopped);
@@ -181,7 +181,7 @@ TEST_CASE("cluster: absent ranks are waited for, masked ones are not") {
 }
 
 TEST_CASE("cluster: a step without work is no step") {
-  World world({}, at(Fidelity::numeric));
+  ClusterWorld world({}, at(Fidelity::numeric));
   const StepOutcome outcome = world.step({0, 0, 0, 0});
   CHECK(outcome.verdict == Verdict::agrees);
   CHECK(outcome.taking_part.empty());
@@ -189,7 +189,7 @@ TEST_CASE("cluster: a step without work is no step") {
 }
 
 TEST_CASE("cluster: #35758 gathers prefill: no size, no cap, and its bytes are counted") {
-  World world({.sglang = "pr35758", .cap = 16}, at(Fidelity::provenance));
+  ClusterWorld world({.sglang = "pr35758", .cap = 16}, at(Fidelity::provenance));
   const StepOutcome outcome = world.step({40, 3, 0, 9}, {}, ForwardMode::extend);
   CHECK(outcome.verdict == Verdict::agrees);
   CHECK(outcome.phase == Phase::prefill);
@@ -200,9 +200,9 @@ TEST_CASE("cluster: #35758 gathers prefill: no size, no cap, and its bytes are c
 }
 
 TEST_CASE("cluster: what does not fit is said before anything is allocated") {
-  World small({});
+  ClusterWorld small({});
   ClusterOptions numeric = at(Fidelity::numeric);
-  const World large({.cap = 4'000'000, .model = "{num_experts: 8, top_k: 2, hidden_size: 7168}"});
+  const ClusterWorld large({.cap = 4'000'000, .model = "{num_experts: 8, top_k: 2, hidden_size: 7168}"});
   const auto refused = Cluster::create(*large.deployed.deployment, numeric);
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().kind == ErrorKind::bad_input);
@@ -217,9 +217,9 @@ TEST_CASE("cluster: the fidelities agree on what they can all see") {
       CAPTURE(sglang);
       CAPTURE(flags);
       const Setup setup{.sglang = sglang, .flags = flags, .cap = 24};
-      World integers(setup, at(Fidelity::geometry, 2));
-      World tags(setup, at(Fidelity::provenance, 2));
-      World bytes(setup, at(Fidelity::numeric, 2));
+      ClusterWorld integers(setup, at(Fidelity::geometry, 2));
+      ClusterWorld tags(setup, at(Fidelity::provenance, 2));
+      ClusterWorld bytes(setup, at(Fidelity::numeric, 2));
       for (int i = 0; i < 6; ++i) {
         std::vector<std::int64_t> tokens;
         for (int r = 0; r < 4; ++r) tokens.push_back(random.chance(1, 4) ? 0 : random.between(1, 24));
@@ -251,14 +251,14 @@ TEST_CASE("cluster: the fidelities agree on what they can all see") {
 }
 
 TEST_CASE("cluster: the same steps give the same digest, also after reset") {
-  const auto run = [](World& world) {
+  const auto run = [](ClusterWorld& world) {
     Digest digest;
     for (const std::vector<std::int64_t>& tokens : std::vector<std::vector<std::int64_t>>{{4, 1, 2, 8}, {3, 3, 0, 6}})
       world.cluster->add_to(digest, world.step(tokens));
     return digest.value();
   };
   const Setup setup{.sglang = "pr26643", .flags = "--disable-cuda-graph " + std::string(kCollapsing)};
-  World one(setup, at(Fidelity::numeric)), other(setup, at(Fidelity::numeric));
+  ClusterWorld one(setup, at(Fidelity::numeric)), other(setup, at(Fidelity::numeric));
   const std::uint64_t first = run(one);
   CHECK(first == run(other));
   one.cluster->reset();

@@ -47,7 +47,7 @@ Result<ReplayReport> try_run(const std::string& text, Fidelity fidelity = Fideli
   return replay(*scenario, "test", options);
 }
 
-ReplayReport run(const std::string& text) {
+ReplayReport run_text(const std::string& text) {
   const auto report = try_run(text);
   REQUIRE_MESSAGE(report.has_value(), report.error().message);
   return *report;
@@ -60,7 +60,7 @@ std::string error_of(const std::string& text, Fidelity fidelity = Fidelity::nume
   return report.error().message;
 }
 
-Sizes sizes(const ReplayReport& report, std::size_t step) {
+Sizes sizes_of_step(const ReplayReport& report, std::size_t step) {
   Sizes out;
   for (const ReplayedRank& rank : report.steps.at(step).ranks) out.push_back(rank.runtime_max().value_or(-1));
   return out;
@@ -72,40 +72,41 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 TEST_CASE("a fault changes its own rank and not the others of the attention replica") {
   SUBCASE("a corrupted count") {
-    const ReplayReport report = run(replicas("  - {step: 1, corrupt_count: {rank: 2, source: 0, value: 40}}\n"));
-    CHECK(sizes(report, 1) == Sizes{12, 12, 40, 12, 12, 12, 12, 12});
+    const ReplayReport report = run_text(replicas("  - {step: 1, corrupt_count: {rank: 2, source: 0, value: 40}}\n"));
+    CHECK(sizes_of_step(report, 1) == Sizes{12, 12, 40, 12, 12, 12, 12, 12});
     CHECK(report.verdict == Verdict::disagrees);
     CHECK(report.steps[1].lists[2] == Sizes{40, 40});
     CHECK(report.steps[1].lists[1] == Sizes{12, 12});
   }
   SUBCASE("the list of the step before") {
-    const ReplayReport report = run(replicas("  - {step: 1, stale_counts: 5}\n"));
-    CHECK(sizes(report, 1) == Sizes{12, 12, 12, 12, 12, 20, 12, 12});
+    const ReplayReport report = run_text(replicas("  - {step: 1, stale_counts: 5}\n"));
+    CHECK(sizes_of_step(report, 1) == Sizes{12, 12, 12, 12, 12, 20, 12, 12});
   }
   SUBCASE("the exchange of counts skipped: only that rank raises") {
-    const ReplayReport report = run(replicas("  - {step: 1, skip_all_gather: 3}\n"));
-    CHECK(sizes(report, 1) == Sizes{12, 12, 12, -1, 12, 12, 12, 12});
+    const ReplayReport report = run_text(replicas("  - {step: 1, skip_all_gather: 3}\n"));
+    CHECK(sizes_of_step(report, 1) == Sizes{12, 12, 12, -1, 12, 12, 12, 12});
     CHECK(report.steps[1].outcome.refused == RankMask(0b1000));
   }
   SUBCASE("another mode: it waits in the all-gatherv, the others in the all-to-all") {
-    const ReplayReport report = run(plain("pr35758", "{mode: decode, tokens: [9], graph: false}",
-                                          "  - {step: 0, wrong_mode: {rank: 1, mode: extend}}\n"));
+    const ReplayReport report = run_text(plain("pr35758", "{mode: decode, tokens: [9], graph: false}",
+                                               "  - {step: 0, wrong_mode: {rank: 1, mode: extend}}\n"));
     CHECK(report.verdict == Verdict::disagrees);
     CHECK(report.steps[0].outcome.gathering == RankMask(0b0010));
     CHECK(report.steps[0].outcome.taking_part == RankMask(0b1101));
     CHECK(report.counts[static_cast<std::size_t>(FindingKind::missing_rank)] == 4);
   }
   SUBCASE("a replayed graph") {
-    const ReplayReport report = run(plain("pr30450", "{mode: decode, tokens: [9]}", "  - {step: 0, replay_rank: 2}\n"));
-    CHECK(sizes(report, 0) == Sizes{3, 3, 4, 3});
+    const ReplayReport report =
+        run_text(plain("pr30450", "{mode: decode, tokens: [9]}", "  - {step: 0, replay_rank: 2}\n"));
+    CHECK(sizes_of_step(report, 0) == Sizes{3, 3, 4, 3});
     CHECK(report.verdict == Verdict::disagrees);
   }
 }
 
 TEST_CASE("two faults in one step: each does what it would do alone, in either order") {
   const auto both = [](const std::string& one, const std::string& other) {
-    const auto straight = run(replicas("  - {step: 1, " + one + "}\n  - {step: 1, " + other + "}\n"));
-    const auto turned = run(replicas("  - {step: 1, " + other + "}\n  - {step: 1, " + one + "}\n"));
+    const auto straight = run_text(replicas("  - {step: 1, " + one + "}\n  - {step: 1, " + other + "}\n"));
+    const auto turned = run_text(replicas("  - {step: 1, " + other + "}\n  - {step: 1, " + one + "}\n"));
     CHECK(straight.digest == turned.digest);
     return straight;
   };
@@ -113,7 +114,7 @@ TEST_CASE("two faults in one step: each does what it would do alone, in either o
     const ReplayReport report =
         both("corrupt_count: {rank: 2, source: 0, value: 40}", "corrupt_count: {rank: 2, source: 1, value: 24}");
     CHECK(report.steps[1].lists[2] == Sizes{40, 40});
-    CHECK(sizes(report, 1) == Sizes{12, 12, 40, 12, 12, 12, 12, 12});
+    CHECK(sizes_of_step(report, 1) == Sizes{12, 12, 40, 12, 12, 12, 12, 12});
     CHECK(both("corrupt_count: {rank: 2, source: 0, value: 4}", "corrupt_count: {rank: 2, source: 1, value: 24}")
               .steps[1]
               .lists[2] == Sizes{24, 24});
@@ -121,11 +122,11 @@ TEST_CASE("two faults in one step: each does what it would do alone, in either o
   SUBCASE("a count that all see, and one that a rank sees") {
     const ReplayReport report =
         both("corrupt_count: {source: 1, value: 16}", "corrupt_count: {rank: 5, source: 0, value: 28}");
-    CHECK(sizes(report, 1) == Sizes{16, 16, 16, 16, 16, 28, 16, 16});
+    CHECK(sizes_of_step(report, 1) == Sizes{16, 16, 16, 16, 16, 28, 16, 16});
   }
   SUBCASE("of two ranks") {
     const ReplayReport report = both("stale_counts: 5", "corrupt_count: {rank: 2, source: 0, value: 40}");
-    CHECK(sizes(report, 1) == Sizes{12, 12, 40, 12, 12, 20, 12, 12});
+    CHECK(sizes_of_step(report, 1) == Sizes{12, 12, 40, 12, 12, 20, 12, 12});
   }
   SUBCASE("of one rank: the corrupted count stands in the old list") {
     const ReplayReport report = both("stale_counts: 5", "corrupt_count: {rank: 5, source: 1, value: 24}");
@@ -149,18 +150,18 @@ TEST_CASE("a masked dead rank empties its replica's batch only where its row is 
     for (const ReplayedRank& rank : report.steps.at(1).ranks) sum += rank.decision.real_rows;
     return sum;
   };
-  const ReplayReport second = run(replicas("  - {step: 1, dead_rank: 1, masked: true}\n"));
+  const ReplayReport second = run_text(replicas("  - {step: 1, dead_rank: 1, masked: true}\n"));
   CHECK(second.verdict == Verdict::agrees);
   CHECK(real_rows(second) == 16);
   CHECK(second.steps[1].lists[4] == Sizes{12, 12});
-  const ReplayReport first = run(replicas("  - {step: 1, dead_rank: 0, masked: true}\n"));
+  const ReplayReport first = run_text(replicas("  - {step: 1, dead_rank: 0, masked: true}\n"));
   CHECK(real_rows(first) == 6);
   CHECK(first.steps[1].lists[4] == Sizes{8, 8});
 }
 
 TEST_CASE("a rank that runs idle leaves its tokens behind") {
-  const ReplayReport report = run(gathered("--disable-cuda-graph", "{mode: decode, tokens: [9, 2, 4, 4]}",
-                                           "[{step: 0, wrong_mode: {rank: 1, mode: idle}}]"));
+  const ReplayReport report = run_text(gathered("--disable-cuda-graph", "{mode: decode, tokens: [9, 2, 4, 4]}",
+                                                "[{step: 0, wrong_mode: {rank: 1, mode: idle}}]"));
   const RankDecision& idle = report.steps[0].ranks[1].decision;
   CHECK(idle.mode == ForwardMode::idle);
   CHECK(idle.rows == 9);
@@ -171,12 +172,12 @@ TEST_CASE("a rank that runs idle leaves its tokens behind") {
 TEST_CASE("a step that nobody takes part in loses its work, and a note says so") {
   const std::string all = "[{step: 0, skip_rank: 0}, {step: 0, skip_rank: 1}, {step: 0, skip_rank: 2}";
   const std::string step = "{mode: decode, tokens: [9, 2, 4, 4]}";
-  const ReplayReport lost = run(gathered("--disable-cuda-graph", step, all + ", {step: 0, skip_rank: 3}]"));
+  const ReplayReport lost = run_text(gathered("--disable-cuda-graph", step, all + ", {step: 0, skip_rank: 3}]"));
   CHECK(lost.verdict == Verdict::agrees);
   REQUIRE(lost.notes.size() == 1);
   CHECK(contains(lost.notes[0], "step 0: every rank"));
-  CHECK(run(gathered("--disable-cuda-graph", step)).notes.empty());
-  CHECK(run(gathered("--disable-cuda-graph", step, all + "]")).verdict == Verdict::disagrees);
+  CHECK(run_text(gathered("--disable-cuda-graph", step)).notes.empty());
+  CHECK(run_text(gathered("--disable-cuda-graph", step, all + "]")).verdict == Verdict::disagrees);
 }
 
 TEST_CASE("a graph that must be replayed and cannot is an error with its place") {
@@ -191,8 +192,8 @@ TEST_CASE("a graph that must be replayed and cannot is an error with its place")
   const std::string mixed =
       error_of(gathered(buckets, "{mode: [decode, extend, decode, decode], tokens: [3, 1, 1, 1], graph: true}"));
   CHECK(contains(mixed, "rank 1 cannot replay"));
-  CHECK(run(gathered(buckets, "{mode: decode, tokens: [16, 1, 0, 1], graph: true}")).verdict == Verdict::agrees);
-  CHECK(run(gathered(buckets, "{mode: decode, tokens: [0, 0, 0, 0], graph: true}")).verdict == Verdict::agrees);
+  CHECK(run_text(gathered(buckets, "{mode: decode, tokens: [16, 1, 0, 1], graph: true}")).verdict == Verdict::agrees);
+  CHECK(run_text(gathered(buckets, "{mode: decode, tokens: [0, 0, 0, 0], graph: true}")).verdict == Verdict::agrees);
 }
 
 TEST_CASE("a rank that is to replay among eager ones needs a graph, too") {
@@ -243,12 +244,12 @@ TEST_CASE("#35758: ranks that expect other sizes in the all-gatherv disagree, in
 }
 
 TEST_CASE("a rank that raised before its rule answered shows no branch") {
-  const ReplayReport report = run(gathered("--disable-cuda-graph", "{mode: decode, tokens: [9, 2, 4, 4]}",
-                                           "[{step: 0, corrupt_count: {rank: 1, source: 0, value: 1}}]"));
+  const ReplayReport report = run_text(gathered("--disable-cuda-graph", "{mode: decode, tokens: [9, 2, 4, 4]}",
+                                                "[{step: 0, corrupt_count: {rank: 1, source: 0, value: 1}}]"));
   const auto& ranks = report.steps[0].ranks;
   REQUIRE(ranks[1].decision.raised.has_value() == false);  // R = 4 holds its 2 rows
-  const ReplayReport low = run(gathered("--disable-cuda-graph", "{mode: decode, tokens: [9, 2, 4, 4]}",
-                                        "[{step: 0, corrupt_count: {rank: 0, source: 0, value: 1}}]"));
+  const ReplayReport low = run_text(gathered("--disable-cuda-graph", "{mode: decode, tokens: [9, 2, 4, 4]}",
+                                             "[{step: 0, corrupt_count: {rank: 0, source: 0, value: 1}}]"));
   REQUIRE(low.steps[0].ranks[0].decision.raised.has_value());
   CHECK_FALSE(low.steps[0].ranks[0].branch().has_value());
   CHECK(low.steps[0].ranks[1].branch() == SizingBranch::max_of_list);

@@ -48,7 +48,7 @@ ReplayReport run(const std::string& name, const std::string& sglang = "", Fideli
   return run(load(name), options);
 }
 
-Scenario parsed(const std::string& text) {
+Scenario parsed_text(const std::string& text) {
   const auto scenario = parse_scenario(text, "test");
   REQUIRE_MESSAGE(scenario.has_value(), scenario.error().message);
   return *scenario;
@@ -196,7 +196,7 @@ TEST_CASE("replay: what the other fixes changed") {
 // One rank sends, and FlashInfer refuses its call: nobody is left in the all-to-all, and the peer that is named must be
 // one.
 TEST_CASE("replay: a disagreement names a rank also where nobody is left") {
-  const Scenario scenario = parsed(
+  const Scenario scenario = parsed_text(
       "name: t\nsglang: pr24850\nparallel: {tp_size: 6, dp_size: 6, moe_dense_tp_size: 1, enable_dp_attention: true, "
       "enable_dp_lm_head: true, moe_a2a_backend: flashinfer, moe_runner_backend: flashinfer_cutlass, "
       "chunked_prefill_size: 192, max_running_requests: 78, disable_cuda_graph: true, max_num_tokens: 4}\n"
@@ -229,25 +229,26 @@ TEST_CASE("replay: a launch that SGLang refuses is rejected: as fields it runs, 
   const std::string rest =
       "\nmodel: {num_experts: 8, top_k: 2, hidden_size: 16}\nsteps: [{mode: decode, tokens: [3, 5]}]\n";
   const ReplayReport refused = run(
-      parsed("name: t\nsglang: pr30450\nlaunch: python3 -m sglang.launch_server --model-path M --tp-size 4 --dp-size 2 "
-             "--enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass" +
-             rest),
+      parsed_text(
+          "name: t\nsglang: pr30450\nlaunch: python3 -m sglang.launch_server --model-path M --tp-size 4 --dp-size 2 "
+          "--enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass" +
+          rest),
       {});
   CHECK(refused.verdict == Verdict::rejected);
   CHECK(refused.why.find("dp_size == tp_size") != std::string::npos);
   CHECK(refused.steps_run == 0);
   const ReplayReport fields =
-      run(parsed("name: t\nsglang: pr30450\nparallel: {tp_size: 4, dp_size: 2, enable_dp_attention: true, "
-                 "moe_a2a_backend: flashinfer, moe_runner_backend: flashinfer_cutlass, disable_cuda_graph: true}" +
-                 rest),
+      run(parsed_text("name: t\nsglang: pr30450\nparallel: {tp_size: 4, dp_size: 2, enable_dp_attention: true, "
+                      "moe_a2a_backend: flashinfer, moe_runner_backend: flashinfer_cutlass, disable_cuda_graph: true}" +
+                      rest),
           {});
   CHECK(fields.verdict == Verdict::agrees);
   REQUIRE_FALSE(fields.notes.empty());
   CHECK(std::ranges::any_of(
       fields.notes, [](const std::string& note) { return note.find("dp_size == tp_size") != std::string::npos; }));
-  const ReplayReport other = run(parsed("name: t\nsglang: pr30450\nparallel: {tp_size: 2, dp_size: 2, "
-                                        "enable_dp_attention: true, moe_a2a_backend: deepep}" +
-                                        rest),
+  const ReplayReport other = run(parsed_text("name: t\nsglang: pr30450\nparallel: {tp_size: 2, dp_size: 2, "
+                                             "enable_dp_attention: true, moe_a2a_backend: deepep}" +
+                                             rest),
                                  {});
   CHECK(other.verdict == Verdict::out_of_scope);
   CHECK_FALSE(other.has_error());
@@ -259,7 +260,7 @@ TEST_CASE("replay: input that fits no deployment is one line") {
       "--enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass\n"
       "model: {num_experts: 8, top_k: 2, hidden_size: 16}\n";
   const auto error_of = [](const std::string& text, const ReplayOptions& options = {}) {
-    const auto report = replay(parsed(text), "file.yaml", options);
+    const auto report = replay(parsed_text(text), "file.yaml", options);
     REQUIRE_FALSE(report.has_value());
     CHECK(report.error().kind == ErrorKind::bad_input);
     CHECK(report.error().message.find('\n') == std::string::npos);

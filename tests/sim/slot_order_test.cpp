@@ -11,14 +11,13 @@
 #include "sim/alltoall/batch_data.h"
 #include "sim/alltoall/sim_alltoall.h"
 #include "sim/conformance/oracle.h"
-#include "tests/cli/run.h"
 
 namespace a2asim {
 namespace {
 
 constexpr ExpertPayloads kPayloads{.hidden_payload = 0, .weight_payload = 2};
 
-AllToAllConfig config_of(int ep_size, std::int64_t cap, std::int64_t hidden, int top_k, DataType type) {
+AllToAllConfig typed_config(int ep_size, std::int64_t cap, std::int64_t hidden, int top_k, DataType type) {
   AllToAllConfig config;
   config.ep_size = ep_size;
   config.top_k = top_k;
@@ -30,15 +29,15 @@ AllToAllConfig config_of(int ep_size, std::int64_t cap, std::int64_t hidden, int
   return config;
 }
 
-struct World {
+struct SlotWorld {
   std::vector<AllToAllConfig> configs;
   std::vector<TokenBatch> batches;
   std::vector<DispatchInput> inputs;
   std::unique_ptr<SimAllToAll> sim;
   std::vector<std::vector<std::byte>> outputs;
 
-  World(const AllToAllConfig& config, const std::vector<std::int64_t>& tokens, const std::vector<std::int64_t>& sizes,
-        int all_to = -1)
+  SlotWorld(const AllToAllConfig& config, const std::vector<std::int64_t>& tokens,
+            const std::vector<std::int64_t>& sizes, int all_to = -1)
       : configs(tokens.size(), config) {
     Random random(3);
     for (const std::int64_t count : tokens)
@@ -59,8 +58,8 @@ struct World {
 
 // 17 rows of 16 bytes from byte 16 on leave a slice; those of the two payloads behind it do not.
 TEST_CASE("slots: rows that leave a slice are said for whichever payload reaches farthest") {
-  AllToAllConfig config = config_of(2, 1, 8, 1, DataType::bfloat16);
-  World world(config, {0, 17}, {1, 1}, 1);
+  AllToAllConfig config = typed_config(2, 1, 8, 1, DataType::bfloat16);
+  SlotWorld world(config, {0, 17}, {1, 1}, 1);
   REQUIRE(config.regions(1).row(0, 1, 17) > config.workspace_bytes());
   REQUIRE(config.regions(1).row(2, 1, 17) <= config.workspace_bytes());
   REQUIRE(world.sim->dispatch(world.inputs).has_value());
@@ -74,8 +73,8 @@ TEST_CASE("slots: rows that leave a slice are said for whichever payload reaches
 }
 
 TEST_CASE("slots: a rank's own rows that overlap race, and all tokens of that destination are in doubt") {
-  const AllToAllConfig config = config_of(2, 8, 8, 1, DataType::bfloat16);
-  World world(config, {1, 6}, {2, 2}, 0);  // six rows of rank 1 in room for two: they run into the ids' region
+  const AllToAllConfig config = typed_config(2, 8, 8, 1, DataType::bfloat16);
+  SlotWorld world(config, {1, 6}, {2, 2}, 0);  // six rows of rank 1 in room for two: they run into the ids' region
   world.round({2, 2});
   const auto own_race = [](const Finding& found) {
     return found.row && found.row->race && found.kind == FindingKind::torn;
@@ -91,12 +90,12 @@ TEST_CASE("slots: a rank's own rows that overlap race, and all tokens of that de
 // Every order of the slots of one destination, which has room for three rows and gets four: the last one runs over the
 // id of the first. What comes out wrong is always in doubt.
 TEST_CASE("slots: under each order of the slots the tokens that come out wrong are among those in doubt") {
-  const AllToAllConfig config = config_of(2, 8, 8, 1, DataType::bfloat16);
+  const AllToAllConfig config = typed_config(2, 8, 8, 1, DataType::bfloat16);
   std::vector<std::int32_t> order = {0, 1, 2, 3};
   std::int64_t orders = 0, moved = 0;
   std::vector<std::uint8_t> first;
   do {
-    World world(config, {0, 4}, {3, 3}, 0);
+    SlotWorld world(config, {0, 4}, {3, 3}, 0);
     REQUIRE(world.sim->set_slots(1, order, world.inputs[1]).has_value());
     world.round({3, 3});
     const auto dense = world.batches[1].reference(config, kPayloads, ClosedFormExperts());
@@ -116,13 +115,13 @@ TEST_CASE("slots: under each order of the slots the tokens that come out wrong a
 }
 
 TEST_CASE("slots: another backend's slots are followed, byte for byte, and refused where they are none") {
-  const AllToAllConfig config = config_of(3, 8, 8, 2, DataType::bfloat16);
-  World world(config, {5, 8, 2}, {8, 8, 8});
+  const AllToAllConfig config = typed_config(3, 8, 8, 2, DataType::bfloat16);
+  SlotWorld world(config, {5, 8, 2}, {8, 8, 8});
   conformance::Oracle oracle(world.configs);
   oracle.poison(std::byte{0xFF});
   oracle.dispatch(world.inputs);
   REQUIRE(world.sim->dispatch(world.inputs).has_value());
-  World other(config, {5, 8, 2}, {8, 8, 8});
+  SlotWorld other(config, {5, 8, 2}, {8, 8, 8});
   for (int rank = 0; rank < 3; ++rank) {
     const auto slots = *world.sim->slots(rank);
     std::vector<std::int32_t> mine = slots;
@@ -157,9 +156,9 @@ TEST_CASE("slots: another backend's slots are followed, byte for byte, and refus
 
 // Rank 1 has more rows than R: the results of the last ones are looked for behind slice 0, where slice 1 begins.
 TEST_CASE("slots: combine reads what lies behind a slice") {
-  const AllToAllConfig config = config_of(2, 1, 64, 1, DataType::bfloat16);
+  const AllToAllConfig config = typed_config(2, 1, 64, 1, DataType::bfloat16);
   const std::int64_t rows = 12;
-  World world(config, {0, rows}, {1, 1}, 0);
+  SlotWorld world(config, {0, rows}, {1, 1}, 0);
   world.round({1, 1});
   const RegionView regions = config.regions(1);
   const auto slice = *world.sim->read_slice(1);
@@ -187,8 +186,8 @@ TEST_CASE("sums: subnormal numbers count as zero, but a single row keeps them, a
   CHECK(add_flushed(std::numeric_limits<float>::min(), -1.5F * std::numeric_limits<float>::min()) == 0.0F);
   CHECK(add_flushed(1.0F, kSmall) == 1.0F);
   for (const int top_k : {1, 2, 3}) {
-    const AllToAllConfig config = config_of(1, 2, 4, top_k, DataType::float32);
-    World world(config, {1}, {2});
+    const AllToAllConfig config = typed_config(1, 2, 4, top_k, DataType::float32);
+    SlotWorld world(config, {1}, {2});
     conformance::Oracle oracle(world.configs);
     oracle.poison(std::byte{0xFF});
     oracle.dispatch(world.inputs);
@@ -206,17 +205,6 @@ TEST_CASE("sums: subnormal numbers count as zero, but a single row keeps them, a
     if (top_k > 1) CHECK(got[0] == 0);
     if (top_k > 1) CHECK(got[1] == 0x7fffffffU);
   }
-}
-
-TEST_CASE("slots: replay says which tokens can be wrong under some order of the slots") {
-  const std::string file = A2ASIM_SOURCE_DIR "/sim/scenarios/verify_over_cap.yaml";
-  const Outcome text = run({"replay", file});
-  CHECK(contains(text.out, "can be wrong under some order of the slots"));
-  const Outcome json = run({"replay", file, "--format", "json"});
-  CHECK(contains(json.out, "\"tokens_in_doubt\""));
-  const TemporaryFile page("doubts.html");
-  run({"replay", file, "--report", page.path});
-  CHECK(contains(page.text(), "can be wrong under some order of the slots"));
 }
 
 }  // namespace

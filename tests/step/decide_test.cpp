@@ -19,14 +19,14 @@ std::vector<RankBatch> decode(std::initializer_list<std::int64_t> counts) {
 }
 
 using Sizes = std::vector<std::int64_t>;
-const std::string kEager = "--disable-cuda-graph";
+const std::string kEagerOnly = "--disable-cuda-graph";
 
 }  // namespace
 
 TEST_CASE("collapsed eager decode: every rank sizes by its own rows until #27945, by the cap after it") {
   const auto batches = decode({3, 1, 2, 4});
   const auto at = [&](std::string_view generation) {
-    const auto deployment = deploy(generation, std::string(test::kCollapsed) + kEager);
+    const auto deployment = deploy(generation, std::string(test::kCollapsed) + kEagerOnly);
     return sizes(deployment->make_decider()->decide(batches));
   };
   CHECK(at("pr14668") == Sizes{3, 1, 2, 4});
@@ -72,7 +72,7 @@ TEST_CASE("one prefilling rank vetoes replay on all of them") {
 }
 
 TEST_CASE("an idle rank takes part, and a step without work is nobody's") {
-  const auto deployment = deploy("pr30450", std::string(test::kGathered) + kEager);
+  const auto deployment = deploy("pr30450", std::string(test::kGathered) + kEagerOnly);
   const auto decider = deployment->make_decider();
   const auto decisions = decider->decide(decode({8, 0, 0, 0}));
   CHECK(decisions[3].participates);
@@ -150,7 +150,7 @@ TEST_CASE("an idle rank replays no graph beside peers that draft, since nobody d
 
 TEST_CASE("#35758: an extend step leaves the all-to-all, and R above the cap is an assertion that names both") {
   const auto deployment = deploy(
-      "pr35758", "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=8 " + std::string(test::kGathered) + kEager);
+      "pr35758", "SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=8 " + std::string(test::kGathered) + kEagerOnly);
   const auto decider = deployment->make_decider();
   std::vector<RankBatch> batches(4, {ForwardMode::extend, 100});
   CHECK(decider->decide(batches)[0].sizing.branch == SizingBranch::allgather_prefill);
@@ -162,7 +162,7 @@ TEST_CASE("#35758: an extend step leaves the all-to-all, and R above the cap is 
 }
 
 TEST_CASE("faults change what one rank knows, and nothing else") {
-  const auto deployment = deploy("pr30450", std::string(test::kGathered) + kEager);
+  const auto deployment = deploy("pr30450", std::string(test::kGathered) + kEagerOnly);
   std::vector<RankFault> faults(4);
 
   SUBCASE("stale counts: the list of the step before") {

@@ -97,7 +97,9 @@ endfunction()
 # once. From scratch that is several times as fast; after a change it is slower. tools/tidy finds names that would meet.
 option(A2ASIM_UNITY "Compile many files together, for who builds once" OFF)
 set(A2ASIM_UNITED  # one group each; what remains of a library is another
-  model/engines/sglang/ "model/engines/(vllm|trtllm)/" "tools/(check|from_log|program|upgrade)/")
+  model/engines/sglang/ "model/engines/(vllm|trtllm)/" "tools/(check|from_log|program|upgrade)/" tests/cli/ tests/sim/
+  tests/launch/ tests/tools/ tests/sglang/ "tests/(vllm|trtllm)/" tests/golden/vllm tests/golden/
+  "tests/(alltoall|base|check|flashinfer|group|step)/" property_tests/laws)
 # Files that cannot be together with the others of their group.
 set(A2ASIM_ALONE)
 if(A2ASIM_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
