@@ -144,17 +144,18 @@ void disagreeing(Trial& trial) {
   trial.check(wrong.empty() || !bench.can(Capability::sum_order), wrong);  // what is read is garbage: any order shows
 }
 
-constexpr Case kBeyondCases[] = {{"unequal and zero tokens, several rounds", unequal_tokens},
-                                 {"a workspace that just fits, every token to one rank", just_fits},
-                                 {"64 ranks", most_ranks},
-                                 {"more than 132 tokens in all", many_tokens, true},
-                                 {"rounds leave nothing for the next", old_rows},
-                                 {"NaN, infinity and the largest numbers", special_values},
-                                 {"replay of a capture equals the eager run", captured},
-                                 {"ranks that disagree write by their own R and read by their own R", disagreeing}};
-
 }  // namespace
 
-std::span<const Case> beyond_cases() { return kBeyondCases; }
+std::span<const Case> beyond_cases() {
+  static const Case list[] = {{"unequal and zero tokens, several rounds", unequal_tokens},
+                              {"a workspace that just fits, every token to one rank", just_fits},
+                              {"64 ranks", most_ranks},
+                              {"more than 132 tokens in all", many_tokens, true},
+                              {"rounds leave nothing for the next", old_rows},
+                              {"NaN, infinity and the largest numbers", special_values},
+                              {"replay of a capture equals the eager run", captured},
+                              {"ranks that disagree write by their own R and read by their own R", disagreeing}};
+  return list;
+}
 
 }  // namespace a2asim::conformance

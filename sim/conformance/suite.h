@@ -86,7 +86,8 @@ std::vector<TokenBatch> draw(const std::vector<AllToAllConfig>& configs, const E
                              const std::vector<std::int64_t>& tokens, RoutingPattern routing, Random& random);
 std::vector<DispatchInput> inputs_of(const std::vector<TokenBatch>& batches, std::int64_t runtime_max);
 
-// By file: cases_flashinfer.cpp, cases_beyond.cpp, cases_laws.cpp.
+// By file: cases_flashinfer.cpp, cases_beyond.cpp, cases_laws.cpp. Their tables are statics of these functions: who
+// registers a test for each case asks while statics of other files are being initialized.
 std::span<const Case> flashinfer_cases();
 std::span<const Case> beyond_cases();
 std::span<const Case> law_cases();
