@@ -148,8 +148,10 @@ def test_progress_is_told_and_who_is_told_can_end_the_run():
     assert "\x1b" not in told[0] and "\r" not in told[0]
 
 
+# What a shell starts in the background ignores SIGINT, and so would Python.
 ENDLESS = """
-import a2asim
+import a2asim, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 asked = []
 def size(view):
     if not asked: print('asked', flush=True)
