@@ -169,10 +169,13 @@ except KeyboardInterrupt:
 def test_ctrl_c_ends_a_run(endless):
     child = subprocess.Popen([sys.executable, "-c", ENDLESS.format(endless=endless)], stdout=subprocess.PIPE, text=True,
                              env={**os.environ, "PYTHONUNBUFFERED": "1"})
-    assert child.stdout.readline() == "asked\n"
-    child.send_signal(signal.SIGINT)
-    assert child.communicate(timeout=60)[0] == "interrupted\n"
-    assert child.returncode == 0
+    try:
+        assert child.stdout.readline() == "asked\n"
+        child.send_signal(signal.SIGINT)
+        assert child.communicate(timeout=60)[0] == "interrupted\n"
+        assert child.returncode == 0
+    finally:
+        child.kill()
 
 
 def test_upgrade_runs_or_says_that_it_is_not_there():
