@@ -1,20 +1,24 @@
 // One test case for each case of the suite and each subject.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "sim/alltoall/sim_alltoall.h"
+#include "tests/conformance/case_shapes.h"
 #include "tests/conformance/subjects.h"
 #include "tests/main/skip.h"
 
 namespace a2asim::conformance {
 namespace {
 
-Subject subject(std::string_view name) {
+// shapes: of all that the simulator was made for.
+Subject subject(std::string_view name, std::vector<std::string>& shapes) {
   Subject made{std::string(name), {}};
   if (name == "sim") {
-    made.make = [](const auto& configs, bool) -> Result<std::unique_ptr<Dispatcher>> {
+    made.make = [&shapes](const auto& configs, bool guard) -> Result<std::unique_ptr<Dispatcher>> {
+      shapes.push_back(shape_in_words(configs, guard));
       auto sim = SimAllToAll::create(configs, {});
       if (!sim) return tl::unexpected(sim.error());
       return std::unique_ptr<Dispatcher>(std::move(*sim));
@@ -29,9 +33,16 @@ Subject subject(std::string_view name) {
 
 template <std::size_t kSubject, std::size_t kCase>
 void run_one() {
-  const CaseResult result = run(subject(kSubjects[kSubject]), cases()[kCase]);
+  const Case& one = cases()[kCase];
+  std::vector<std::string> shapes;
+  const CaseResult result = run(subject(kSubjects[kSubject], shapes), one);
   if (result.outcome == CaseOutcome::skipped) return test::skip(result.why);
   CHECK_MESSAGE(result.outcome == CaseOutcome::passed, result.why);
+  if (kSubjects[kSubject] != "sim" || one.name.starts_with("law: ")) return;  // laws draw their worlds
+  const auto known = std::ranges::find(kCaseShapes, one.name, &CaseShapes::name);
+  REQUIRE_MESSAGE(known != std::end(kCaseShapes), "give its shapes in tests/conformance/case_shapes.h");
+  CHECK(shapes == known->shapes);
+  CHECK(one.is_large == known->is_large);
 }
 
 constexpr std::size_t kMostCases = 40;

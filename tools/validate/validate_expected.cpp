@@ -113,7 +113,7 @@ std::string place_in_slice(const AllToAllConfig& config, std::int64_t runtime_ma
   };
   const RegionView regions = config.regions(runtime_max);
   for (int p = 0; p < regions.num_payloads(); ++p) {
-    if (at_bytes < regions.region(p + 1))
+    if (at_bytes >= regions.region(p) && at_bytes < regions.row(p, config.ep_size, 0))
       return row(fmt::format("payload {}", p), regions.region(p), regions.bytes_per_token(p));
   }
   if (at_bytes >= regions.combine_region() && at_bytes < regions.end())

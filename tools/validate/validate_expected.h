@@ -27,7 +27,7 @@ bool names_disagreement(const Error& error, const MirroredLayer& layer);
 // Every rank that calls waits for every rank that does not. Empty, or what is not said.
 std::string unnamed_wait(const Error& error, const MirroredLayer& layer);
 
-// "receive counter of rank 2", "payload 1, rank 0, slot 3, byte 5", ..: by this rank's own configuration and R.
+// "receive counters, entry 2", "payload 1, rank 0, slot 3, byte 5", ..: by this rank's own configuration and R.
 std::string place_in_slice(const AllToAllConfig& config, std::int64_t runtime_max, std::int64_t at_bytes);
 
 }  // namespace a2asim

@@ -46,10 +46,14 @@ std::vector<std::int64_t> runtime_max_of(std::span<const DispatchInput> inputs) 
   return all;
 }
 
+std::string nothing_from(const MirroredLayer& layer) {
+  return fmt::format("nothing to compare from step {} on", layer.outcome.step);
+}
+
 // A round of agreeing ranks with new contents: its slices and outputs. Empty: it failed.
 std::vector<std::vector<std::byte>> healthy_round(AllToAll& all_to_all, const AllToAllConfig& config,
                                                   const ExpertPayloads& payloads) {
-  constexpr std::int32_t padding_id = -1;
+  constexpr std::int32_t padding_id = -3;  // not the poison: it shows whether sanitize wrote it
   const std::int64_t tokens = std::min<std::int64_t>(config.max_num_tokens, 8);
   Random random(1);
   std::vector<TokenBatch> batches;
@@ -119,7 +123,10 @@ bool ValidationMirror::is_ready(const MirroredLayer& layer) {
       return false;
     }
   }
-  if (masked_ != layer.masked && lacks(Capability::rank_mask, CheckKind::receive, layer)) return false;
+  if (masked_ != layer.masked && lacks(Capability::rank_mask, CheckKind::receive, layer)) {
+    stop(nothing_from(layer));
+    return false;
+  }
   if (masked_ != layer.masked) device_->set_active_rank_mask(RankMask::everybody() - layer.masked);
   masked_ = layer.masked;
   return true;
@@ -174,18 +181,17 @@ bool ValidationMirror::can_compare(const MirroredLayer& layer, const SimAllToAll
     return false;
   }
   if (is_usual(layer)) return true;
-  const std::string beyond = "nothing to compare beyond step " + std::to_string(layer.outcome.step);
   const bool knows_slots = can_.has(Capability::slot_order) || can_.has(Capability::told_slots);
   if (lacks(Capability::unequal_r, CheckKind::receive, layer) ||
       lacks(Capability::readable_workspace, CheckKind::receive, layer) ||
       (!knows_slots && lacks(Capability::told_slots, CheckKind::receive, layer))) {
-    stop(beyond);
+    stop(nothing_from(layer));
     return false;
   }
   if (!DispatchWrites(layer, {}).hits_tables(layer)) return true;
   add(CheckKind::receive, CheckResult::skipped, layer,
       "not run: rows lie over another rank's top-k tables, from which hardware takes its addresses");
-  stop(beyond);
+  stop(nothing_from(layer));
   return false;
 }
 

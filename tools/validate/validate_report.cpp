@@ -36,11 +36,15 @@ std::string what_passed(const ScenarioValidation& one) {
   }
   if (checks.empty()) return {};
   if (one.bytes_compared > 0)
-    checks += fmt::format("; {} of slices, {} tokens", bytes_in_words(one.bytes_compared), one.tokens_compared);
+    checks += fmt::format("; {} of slices, {}", bytes_in_words(one.bytes_compared),
+                          counted(static_cast<std::size_t>(one.tokens_compared), "token"));
   if (one.nan_tokens + one.wrong_tokens > 0)
     checks += fmt::format(" ({} NaN, {} wrong, on both)", one.nan_tokens, one.wrong_tokens);
-  if (one.graph_layers > 0) checks += fmt::format("; {} layers by graph replay", one.graph_layers);
-  if (one.bytes_raced > 0) checks += fmt::format("; {} bytes of races settled as on the device", one.bytes_raced);
+  if (one.graph_layers > 0)
+    checks += fmt::format("; {} by graph replay", counted(static_cast<std::size_t>(one.graph_layers), "layer"));
+  if (one.bytes_raced > 0)
+    checks += fmt::format("; {} of races settled as on the device",
+                          counted(static_cast<std::size_t>(one.bytes_raced), "byte"));
   return checks;
 }
 
