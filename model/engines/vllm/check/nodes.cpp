@@ -82,11 +82,16 @@ class Nodes {
           give_all(kTokensOption, most));
     }
     if (own_.limits_are_known && other_.limits_are_known) return;
+    const BatchArgs &x = own_.given.args.batch, &y = other_.given.args.batch;
+    const bool tokens = x.max_num_batched_tokens && y.max_num_batched_tokens, seqs = x.max_num_seqs && y.max_num_seqs;
+    const std::string_view open = tokens ? "max_num_seqs" : seqs ? "max_num_batched_tokens" : "";
     report_.findings.push_back(make_note(
         FindingKind::nodes_differ, Phase::start,
-        "max_num_batched_tokens is not given: a node with GPUs of another class takes another default, which no "
-        "version compares",
-        "give every node --max-num-batched-tokens"));
+        fmt::format("{} not given: a node with GPUs of another class takes another default, which no version compares",
+                    open.empty() ? "max_num_batched_tokens and max_num_seqs are" : fmt::format("{} is", open)),
+        fmt::format("give every node {}", tokens ? "--max-num-seqs"
+                                          : seqs ? kTokensOption
+                                                 : "--max-num-batched-tokens and --max-num-seqs")));
   }
 
   // What ranks all-reduce before a forward, and how often.

@@ -148,7 +148,7 @@ class Reader {
       if (is_option) {
         unknown.push_back(word);
         behind_unknown = true;
-      } else if (takes_model_ && out_.args.model.empty() && !behind_unknown) {
+      } else if (takes_model_ && out_.args.model.empty() && !text("model") && !behind_unknown) {
         out_.args.model = word;
       } else if (!behind_unknown && is_server_) {
         unknown.push_back(word);
@@ -296,7 +296,7 @@ class Reader {
     std::int64_t& redundant = out_.args.parallel.num_redundant_experts;
     redundant = number_in(*eplb, "num_redundant_experts").value_or(number("num-redundant-experts").value_or(0));
     if (redundant >= 0 && redundant <= kMostCount) return std::nullopt;
-    return Error{ErrorKind::bad_input, fmt::format("num_redundant_experts {}: give 0 or more", redundant)};
+    return Error{ErrorKind::bad_input, fmt::format("num_redundant_experts {}: give a number from 0 to {}", redundant, kMostCount)};
   }
 
   std::optional<Error> take_compilation() {
