@@ -67,6 +67,18 @@ TEST_CASE("output: what cannot be written leaves what was there, and the reason 
   CHECK(folder.files() == 0);
 }
 
+TEST_CASE("output: a file that cannot take its name is said, and the one beside is gone") {
+  const OutputFolder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path);
+  const auto unnamed = write_output("--out", "", "x");
+  fs::current_path(before);
+  REQUIRE_FALSE(unnamed);
+  CHECK(unnamed.error().message ==
+        "--out: cannot write '': No such file or directory; give a path that can be written");
+  CHECK(folder.files() == 0);
+}
+
 TEST_CASE("output: an output that is an input or another output is refused") {
   const OutputFolder folder;
   const std::string input = folder.write("in.sh", "x");

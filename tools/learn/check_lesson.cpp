@@ -12,10 +12,7 @@ namespace a2asim {
 namespace {
 
 CheckReport report_of(const Lab& lab, std::string_view sglang) {
-  Parallel parallel = collapsed(lab_parallel());
-  parallel.disable_cuda_graph.reset();
-  parallel.cuda_graph_bs = {1, 2, 4, 8, 16};
-  return check_deployment(*deployment_of(lab, lab_scenario(parallel, {}), sglang));
+  return check_deployment(*deployment_of(lab, lab_scenario(with_graphs(collapsed(lab_parallel())), {}), sglang));
 }
 
 // The first error, or the first finding at all.
@@ -93,9 +90,7 @@ LessonStep in_memory(const Lab& lab) {
     step.facts = {{"finding", name(first.kind)}};
     return step;
   }
-  Parallel parallel = collapsed(lab_parallel());
-  parallel.disable_cuda_graph.reset();
-  parallel.cuda_graph_bs = {1, 2, 4, 8, 16};
+  const Parallel parallel = with_graphs(collapsed(lab_parallel()));
   const Experiment done =
       run(lab, lab_scenario(parallel, {decode_step(first.witness->tokens_per_dp_rank)}), kBucketOfEach);
   step.say("`--report page.html` draws it; here is the buffer in which most is wrong:");

@@ -10,10 +10,7 @@ namespace a2asim {
 namespace {
 
 Scenario graph_scenario(const std::vector<std::int64_t>& tokens) {
-  Parallel parallel = collapsed(lab_parallel());
-  parallel.disable_cuda_graph.reset();
-  parallel.cuda_graph_bs = {1, 2, 4, 8, 16};
-  return lab_scenario(std::move(parallel), {decode_step(tokens)});
+  return lab_scenario(with_graphs(collapsed(lab_parallel())), {decode_step(tokens)});
 }
 
 std::vector<std::int64_t> buckets_of(const Experiment& done) {

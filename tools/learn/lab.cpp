@@ -114,6 +114,12 @@ Parallel collapsed(Parallel parallel) {
   return parallel;
 }
 
+Parallel with_graphs(Parallel parallel) {
+  parallel.disable_cuda_graph.reset();
+  parallel.cuda_graph_bs = {1, 2, 4, 8, 16};
+  return parallel;
+}
+
 Scenario lab_scenario(Parallel parallel, std::vector<Step> steps) {
   Scenario scenario;
   scenario.name = "lesson";

@@ -59,6 +59,7 @@ struct Experiment {
 // Four ranks with data-parallel attention and eager decode; the collapse is what #27945 is about.
 Parallel lab_parallel();
 Parallel collapsed(Parallel parallel);
+Parallel with_graphs(Parallel parallel);  // of the same buckets in every lesson
 Scenario lab_scenario(Parallel parallel, std::vector<Step> steps);
 Step decode_step(std::vector<std::int64_t> tokens);
 

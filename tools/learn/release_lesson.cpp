@@ -12,12 +12,7 @@ namespace {
 constexpr std::string_view kGraphsVersion = "pr29461";  // only graphs disagree
 constexpr std::string_view kEagerVersion = "pr25907";   // every step may
 
-Parallel with_graphs() {
-  Parallel parallel = collapsed(lab_parallel());
-  parallel.disable_cuda_graph.reset();
-  parallel.cuda_graph_bs = {1, 2, 4, 8, 16};
-  return parallel;
-}
+Parallel launch_of_lesson() { return with_graphs(collapsed(lab_parallel())); }
 
 std::string_view verdict_of(const Lab& lab, const Parallel& parallel, std::string_view sglang) {
   return name(judge_deployment(*deployment_of(lab, lab_scenario(parallel, {}), sglang)).verdict);
@@ -31,7 +26,7 @@ std::string release_of(const Generation& version) {
 std::string first_safe(const Lab& lab) {
   std::string safe;
   for (const Generation& version : generations()) {
-    if (verdict_of(lab, with_graphs(), version.name) != name(Verdict::agrees))
+    if (verdict_of(lab, launch_of_lesson(), version.name) != name(Verdict::agrees))
       safe.clear();
     else if (safe.empty() && !version.releases.empty())
       safe = version.releases.front().name;
@@ -44,7 +39,7 @@ LessonStep by_release(const Lab& lab) {
   step.title = "Which release has it";
   std::vector<std::vector<std::string>> rows = {{"release", "launch of lesson 3, with graphs"}};
   for (const Generation& version : generations()) {
-    const std::string_view verdict = verdict_of(lab, with_graphs(), version.name);
+    const std::string_view verdict = verdict_of(lab, launch_of_lesson(), version.name);
     rows.push_back({release_of(version), std::string(verdict)});
     step.facts["verdicts"][std::string(version.name)] = verdict;
   }
@@ -68,7 +63,7 @@ LessonStep upgrade(const Lab& lab) {
 LessonStep remove_a_flag(const Lab& lab) {
   LessonStep step;
   step.title = "Second choice: remove one flag";
-  Parallel other_head = with_graphs(), no_dense = other_head;
+  Parallel other_head = launch_of_lesson(), no_dense = other_head;
   other_head.enable_dp_lm_head = false;
   no_dense.moe_dense_tp_size.reset();
   std::vector<std::vector<std::string>> rows = {{"launch", std::string(kEagerVersion), std::string(kGraphsVersion)}};
@@ -90,9 +85,7 @@ LessonStep remove_a_flag(const Lab& lab) {
 LessonStep without_graphs(const Lab& lab) {
   LessonStep step;
   step.title = "Last resort: no CUDA graphs";
-  Parallel eager = with_graphs();
-  eager.disable_cuda_graph = true;
-  eager.cuda_graph_bs.clear();
+  const Parallel eager = collapsed(lab_parallel());
   const std::string_view graphs = verdict_of(lab, eager, kGraphsVersion),
                          before = verdict_of(lab, eager, kEagerVersion);
   step.say("With --disable-cuda-graph, {} {}, and {} {}. So it helps only where eager steps agree.", kGraphsVersion,
@@ -119,9 +112,7 @@ LessonStep afterwards(const Lab& lab) {
 }
 
 Question does_it_help(const Lab& lab) {
-  Parallel eager = with_graphs();
-  eager.disable_cuda_graph = true;
-  eager.cuda_graph_bs.clear();
+  const Parallel eager = collapsed(lab_parallel());
   const std::string_view verdict = verdict_of(lab, eager, kEagerVersion);
   const bool helps = verdict == name(Verdict::agrees);
   return {

@@ -23,9 +23,7 @@ Parallel vllm_parallel() {
 }
 
 Parallel with_graphs(std::string mode) {
-  Parallel parallel = vllm_parallel();
-  parallel.disable_cuda_graph.reset();
-  parallel.cuda_graph_bs = {1, 2, 4, 8, 16};
+  Parallel parallel = with_graphs(vllm_parallel());
   parallel.cuda_graph_mode = std::move(mode);
   return parallel;
 }

@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "model/base/nearest.h"
@@ -78,7 +79,11 @@ class Reader {
       return {};
     }
     if (is_root ? key == "per-path" : key == "path") return {};
-    std::vector<std::string_view> known = {"env", "ignore", "paths", "exclude", "strict", "per-path"};
+    constexpr std::array<std::string_view, 3> kOfAll = {"paths", "exclude", "strict"};
+    if (!is_root && std::ranges::find(kOfAll, key) != kOfAll.end())
+      return wrong(value, key + " is for all paths: put it above the first [[per-path]]");
+    std::vector<std::string_view> known = {"env", "ignore", is_root ? "per-path" : "path"};
+    if (is_root) known.insert(known.end(), kOfAll.begin(), kOfAll.end());
     for (const auto& [name, to] : texts) known.push_back(name);
     for (const Engine* engine : engines()) known.push_back(engine->name);
     const std::string_view meant = nearest(key, known);

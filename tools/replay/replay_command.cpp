@@ -55,15 +55,10 @@ Result<ReplayOptions> replay_options(const ReplayArguments& options) {
   return out;
 }
 
-// Of one file: the steps that are done, and how far the one in progress is.
 void show_progress(ReplayOptions& options, ProgressLine& line, const std::string& file) {
   options.progress = [&line, stopped = std::move(options.progress),
-                      name = cut(one_line(file), 50)](const ReplayProgress& progress) {
-    line.show([&] {
-      const std::string part =
-          progress.parts == 0 ? "" : fmt::format(", {} % of the next", 100 * progress.part / progress.parts);
-      return fmt::format("{}: {} of {} steps{}", name, progress.steps_done, progress.steps, part);
-    });
+                      name = one_line(file)](const ReplayProgress& progress) {
+    line.show([&] { return progress_words(name, progress); });
     return !stopped || stopped(progress);
   };
 }

@@ -51,6 +51,9 @@ std::string tokens_in_doubt(const ReplayedStep& step);
 // The row behind a bad output, or nullptr.
 const Finding* row_behind(const ReplayedStep& step, const Finding& output);
 
+// Of one file: the steps that are done, and how far the one in progress is.
+std::string progress_words(std::string_view file, const ReplayProgress& progress);
+
 // One object; the keys are in tools/docs/json.md.
 nlohmann::ordered_json replay_as_json(const ReplayReport& report, const std::optional<Expectation>& expectation);
 

@@ -282,6 +282,12 @@ std::string tokens_in_doubt(const ReplayedStep& step) {
                      counted(all, "token"), cut(ranks, kDoubtsWidth));
 }
 
+std::string progress_words(std::string_view file, const ReplayProgress& progress) {
+  const std::string part =
+      progress.parts == 0 ? "" : fmt::format(", {} % of the next", 100 * progress.part / progress.parts);
+  return fmt::format("{}: {} of {} steps{}", cut(file, 50), progress.steps_done, progress.steps, part);
+}
+
 std::string replay_as_text(const ReplayReport& report, const std::optional<Expectation>& expectation,
                            const ReplayTextStyle& style) {
   Lines lines;

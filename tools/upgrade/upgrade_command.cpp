@@ -158,19 +158,11 @@ struct VersionPair {
 Result<VersionPair> versions_of(const UpgradeArguments& options, const Checkout& checkout,
                                 const PreparedServer& prepared) {
   const bool asks = checkout.code && checkout.beside.engine == prepared.engine->name;
-  const auto version = [&](const std::string& option, const std::optional<std::string>& given,
-                           const VersionMatch& otherwise) -> Result<VersionMatch> {
-    if (!given) return otherwise;
-    Result<VersionMatch> match = find_version(*prepared.engine, *given);
-    return match ? match : unusable(fmt::format("{}: {}", option, match.error().message));
-  };
-  const Result<VersionMatch> from = version("--from", options.from, prepared.how.version);
-  if (!from) return tl::unexpected(from.error());
-  const Result<VersionMatch> to =
-      asks ? find_version(*prepared.engine, checkout.beside.text)
-           : version("--to", options.to, VersionMatch{prepared.engine->versions().back(), false, ""});
-  if (!to) return tl::unexpected(to.error());
-  return VersionPair{*from, *to, asks};
+  const std::optional<std::string> named = asks ? checkout.beside.text : options.to;
+  if (!named) return VersionPair{prepared.how.version, {prepared.engine->versions().back(), false, ""}, asks};
+  const Result<VersionMatch> to = find_version(*prepared.engine, *named);
+  if (!to) return unusable(fmt::format("--to: {}", to.error().message));
+  return VersionPair{prepared.how.version, *to, asks};
 }
 
 // Machines on which either version comes to something else than on another; one plain entry where there are none.
@@ -362,8 +354,12 @@ Result<std::vector<Upgrade>> compare_all(const UpgradeArguments& options, const 
     if (text.error) return tl::unexpected(*text.error);
     for (const LaunchedServer& server : text.servers) {
       ServerOptions own = options;
-      if (options.from)  // what the launch names is not asked for
-        own.versions.insert_or_assign(std::string(find_engine(server.command).name), options.from);
+      if (options.from) {  // what the launch names is not asked for
+        const Engine& engine = find_engine(server.command);
+        if (const auto known = find_version(engine, *options.from); !known)
+          return unusable(fmt::format("--from: {}", known.error().message));
+        own.versions.insert_or_assign(std::string(engine.name), options.from);
+      }
       Result<PreparedServer> prepared = prepare_server(own, files, text, server);
       if (!prepared) return tl::unexpected(prepared.error());
       const Result<VersionPair> versions = versions_of(options, *checkout, *prepared);
