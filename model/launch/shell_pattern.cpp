@@ -21,12 +21,16 @@ bool is_of_class(std::string_view name, char c) {
   const bool digit = is_between(c, '0', '9'), upper = is_between(c, 'A', 'Z'), lower = is_between(c, 'a', 'z');
   if (name == "digit") return digit;
   if (name == "alpha") return upper || lower;
+  if (name == "word") return upper || lower || digit || c == '_';
   if (name == "alnum") return upper || lower || digit;
   if (name == "upper") return upper;
   if (name == "lower") return lower;
   if (name == "space") return c == ' ' || is_between(c, '\t', '\r');
   if (name == "blank") return c == ' ' || c == '\t';
   if (name == "xdigit") return digit || is_between(c, 'A', 'F') || is_between(c, 'a', 'f');
+  if (name == "cntrl") return is_between(c, '\0', '\x1f') || c == '\x7f';
+  if (name == "graph") return is_between(c, '!', '~');
+  if (name == "print") return is_between(c, ' ', '~');
   return name == "punct" && is_between(c, '!', '~') && !upper && !lower && !digit;
 }
 
