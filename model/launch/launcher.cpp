@@ -55,7 +55,6 @@ void read_mpi(Words before, LaunchCommand& command) {
   }
   command.argv.erase(end, command.argv.end());
   command.forwarded = segments.front().names;
-  if (segments.size() < 2) return;
   std::int64_t first = 0;
   Environment all;
   for (const Segment& segment : segments) {

@@ -9,85 +9,13 @@
 #include "model/launch/file_kinds.h"
 #include "model/launch/front_end.h"
 #include "model/launch/launch_text.h"
+#include "model/launch/python_tokens.h"
 #include "model/launch/shell_syntax.h"
 
 namespace a2asim {
 namespace {
 
-struct Token {
-  enum class Kind : std::uint8_t { name, number, string, sign, end } kind = Kind::end;
-  std::string text;
-  std::size_t line = 1;
-  bool is_open = false;  // a string with fields: f"{x}"
-  bool is(std::string_view sign) const { return kind == Kind::sign && text == sign; }
-};
-
-bool is_python_digit(char c) { return c >= '0' && c <= '9'; }
-
-class Lexer {
- public:
-  explicit Lexer(std::string_view text) : text_(text) {}
-
-  std::vector<Token> tokens() {
-    std::vector<Token> out;
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == '\n') ++line_;
-      if (c == '#') {
-        at_ = std::min(text_.find('\n', at_), text_.size());
-      } else if (c == '"' || c == '\'') {
-        out.push_back(string(""));
-      } else if (is_python_digit(c)) {
-        out.push_back(word(Token::Kind::number));
-      } else if (is_shell_name_char(c)) {
-        Token name = word(Token::Kind::name);
-        const bool is_prefix = name.text.size() <= 2 && name.text.find_first_not_of("rRbBfFuU") == std::string::npos;
-        const bool quoted = at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'');
-        out.push_back(is_prefix && quoted ? string(name.text) : std::move(name));
-      } else {
-        if (c != ' ' && c != '\t' && c != '\r' && c != '\n' && c != '\\')
-          out.push_back({Token::Kind::sign, std::string(1, c), line_, false});
-        ++at_;
-      }
-    }
-    constexpr std::size_t kLookahead = 8;  // tokens that readers look at without asking for the end
-    out.insert(out.end(), kLookahead, {Token::Kind::end, "", line_, false});
-    return out;
-  }
-
- private:
-  Token word(Token::Kind kind) {
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && (is_shell_name_char(text_[at_]) || (kind == Token::Kind::number && text_[at_] == '.')))
-      ++at_;
-    return {kind, std::string(text_.substr(begin, at_ - begin)), line_, false};
-  }
-
-  Token string(std::string_view prefix) {
-    const bool raw = prefix.find_first_of("rR") != std::string_view::npos;
-    const bool fields = prefix.find_first_of("fF") != std::string_view::npos;
-    const char quote = text_[at_];
-    const bool triple = text_.substr(at_, 3) == std::string(3, quote);
-    const std::string end(triple ? 3 : 1, quote);
-    Token out{Token::Kind::string, "", line_, false};
-    for (at_ += end.size(); at_ < text_.size() && text_.substr(at_, end.size()) != end; ++at_) {
-      if (text_[at_] == '\n') ++line_;
-      if (text_[at_] == '\\' && !raw && at_ + 1 < text_.size()) {
-        const char escaped = text_[++at_];
-        if (escaped != '\n') out.text += escaped == 'n' ? '\n' : escaped == 't' ? '\t' : escaped;
-        continue;
-      }
-      if (text_[at_] == '\n' && !triple) break;
-      out.is_open |= fields && text_[at_] == '{';
-      out.text += text_[at_];
-    }
-    at_ = std::min(at_ + end.size(), text_.size());
-    return out;
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0, line_ = 1;
-};
+using Token = PythonToken;
 
 // A word as the shell is to read it: quoted, or a variable that nothing sets.
 struct PythonWord {
@@ -100,13 +28,13 @@ using PythonWords = std::vector<PythonWord>;
 PythonWord open_word(std::string_view expression) {
   std::string name;
   for (const char c : expression) name += is_shell_name_char(c) ? c : '_';
-  if (name.empty() || is_python_digit(name.front())) name.insert(0, "value_");
+  if (name.empty() || !is_shell_name_start(name.front())) name.insert(0, "value_");
   return {name, true};
 }
 
 class Reader {
  public:
-  explicit Reader(std::string_view text) : tokens_(Lexer(text).tokens()) {}
+  explicit Reader(std::string_view text) : tokens_(python_tokens(text)) {}
 
   LaunchPieces read() {
     int depth = 0, open = 0;  // a keyword argument is no assignment
@@ -249,9 +177,8 @@ class Reader {
     const std::size_t name_end = end_of_name(begin);
     const bool adds = value.kind == Token::Kind::name && tokens_[name_end].is("+");
     if (value.is("[") || (adds && is_list(tokens_[name_end - 1].text))) {
-      std::size_t end = adds ? name_end : behind(begin);
-      while (tokens_[end].is("+")) end = tokens_[end + 1].is("[") ? behind(end + 1) : end_of_name(end + 1);
-      lists_.push_back({tokens_[i].text, list(begin, end), value.line, class_.empty() ? function_ : class_});
+      lists_.push_back(
+          {tokens_[i].text, list(begin, end_of_sum(begin)), value.line, class_.empty() ? function_ : class_});
     } else if (value.kind == Token::Kind::string && !value.is_open) {
       std::size_t end = begin + 1;
       while (tokens_[end].kind == Token::Kind::string) ++end;
@@ -283,12 +210,42 @@ class Reader {
     return false;
   }
 
+  // Behind lists, names and calls that are added up from `i` on.
+  std::size_t end_of_sum(std::size_t i) const {
+    const auto end_of_term = [&](std::size_t at) {
+      if (!tokens_[at].is("[") && !tokens_[at].is("(")) at = end_of_name(at);
+      while (tokens_[at].is("[") || tokens_[at].is("(")) at = behind(at);
+      return at;
+    };
+    std::size_t end = end_of_term(i);
+    while (tokens_[end].is("+") && end + 2 < tokens_.size()) end = end_of_term(end + 1);
+    return end;
+  }
+
   std::size_t add_command(std::size_t i) {
-    const std::size_t end = behind(i);
+    const std::size_t end = end_of_sum(i);
     std::string text = environment();
     for (const PythonWord& word : list(i, end)) text += word.shell() + ' ';
-    pieces_.push_back({text + "\n", class_.empty() ? function_ : class_, tokens_[i].line, false, {}});
+    LaunchPiece piece{text + "\n", class_.empty() ? function_ : class_, tokens_[i].line, false, {}};
+    if (i > 1 && tokens_[i - 1].is("=") && tokens_[i - 2].kind == Token::Kind::name) note_changes(i - 2, end, piece);
+    pieces_.push_back(std::move(piece));
     return end - 1;
+  }
+
+  // command += [..], command.extend(..), command[0] = ..: which of them run is not known.
+  void note_changes(std::size_t name, std::size_t from, LaunchPiece& piece) const {
+    static constexpr std::string_view kChanges[] = {"append", "extend", "insert", "remove", "pop"};
+    for (std::size_t i = from; i + 3 < tokens_.size(); ++i) {
+      if (tokens_[i].kind != Token::Kind::name || tokens_[i].text != tokens_[name].text || tokens_[i - 1].is("."))
+        continue;
+      if (tokens_[i + 1].is("=") && !tokens_[i + 2].is("=")) return;  // another list
+      const bool grows = tokens_[i + 1].is("+") && tokens_[i + 2].is("=");
+      const bool calls =
+          tokens_[i + 1].is(".") && std::ranges::find(kChanges, tokens_[i + 2].text) != std::end(kChanges);
+      const bool sets = tokens_[i + 1].is("[") && tokens_[behind(i + 1)].is("=") && !tokens_[behind(i + 1) + 1].is("=");
+      if (grows || calls || sets)
+        piece.unread.push_back(fmt::format("what line {} does to {}", tokens_[i].line, tokens_[i].text));
+    }
   }
 
   // os.system("python3 -m .."), subprocess.Popen(command, shell=True), shlex.split("..")
@@ -298,16 +255,24 @@ class Reader {
     if (std::ranges::find(kCalls, tokens_[i].text) == std::end(kCalls)) return;
     std::string text;
     bool is_open = false;
-    for (std::size_t at = i + 2; tokens_[at].kind == Token::Kind::string; ++at) {
+    std::size_t at = i + 2;
+    for (; tokens_[at].kind == Token::Kind::string || (at > i + 2 && is_sum_of_strings(at)); ++at) {
+      if (tokens_[at].is("+")) continue;
       text += tokens_[at].text;
       is_open |= tokens_[at].is_open;
     }
-    if (const auto known = scalars_.find(tokens_[i + 2].text); text.empty() && known != scalars_.end())
-      text = known->second.text;
+    if (const auto known = scalars_.find(tokens_[at].text); text.empty() && known != scalars_.end())
+      text = known->second.text, ++at;
     if (!names_a_server(text)) return;
+    const bool goes_on = !tokens_[at].is(",") && !tokens_[at].is(")");
     LaunchPiece piece{environment() + text + "\n", class_.empty() ? function_ : class_, tokens_[i].line, false, {}};
     if (is_open) piece.unread.push_back(fmt::format("the f-string in line {}", piece.line));
+    if (goes_on) piece.unread.push_back(fmt::format("what line {} adds to the text of the command", piece.line));
     pieces_.push_back(std::move(piece));
+  }
+
+  bool is_sum_of_strings(std::size_t at) const {
+    return tokens_[at].is("+") && at + 1 < tokens_.size() && tokens_[at + 1].kind == Token::Kind::string;
   }
 
   // popen_launch_server(model, url, other_args=[..], env={..}) and sgl.Engine(model_path=.., tp_size=8)

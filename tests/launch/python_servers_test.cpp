@@ -35,7 +35,7 @@ TEST_CASE("python: commands in strings") {
 }
 
 TEST_CASE("python: the options of popen_launch_server") {
-  const auto servers = python_servers(kImports + R"(
+  const auto servers = python_servers(kServerImports + R"(
 MODEL = "org/model"
 class TestOne(CustomTestCase):
     @classmethod
@@ -60,7 +60,7 @@ class TestOne(CustomTestCase):
 }
 
 TEST_CASE("python: lists are put together") {
-  const auto servers = python_servers(kImports + R"(
+  const auto servers = python_servers(kServerImports + R"(
 common_args = ["--tp", "4", "--dp", "4"]
 def launch(extra):
     a = common_args + ["--enable-dp-attention"]
@@ -81,7 +81,7 @@ TEST_CASE("python: commands, engines, and lists that a base class takes") {
             .front()
             .command.argv ==
         Words{"--model-path", "m", "--tp-size", "2", "--enable-dp-attention", "--cuda-graph-bs", "1", "2"});
-  const auto bases = python_servers(kImports +
+  const auto bases = python_servers(kServerImports +
                                     "class A(Base):\n    other_args = ['--tp', '2']\n"
                                     "class B(Base):\n    extra_args = ['--tp', '4']\n");
   REQUIRE(bases.size() == 2);
@@ -90,7 +90,7 @@ TEST_CASE("python: commands, engines, and lists that a base class takes") {
 }
 
 TEST_CASE("python: what nothing in the text sets stays open") {
-  const auto open = python_servers(kImports + "popen_launch_server(m, u, other_args=['--tp', tp, *more])\n");
+  const auto open = python_servers(kServerImports + "popen_launch_server(m, u, other_args=['--tp', tp, *more])\n");
   REQUIRE(open.size() == 1);
   CHECK(open[0].command.argv.back() == "$tp");
   REQUIRE(open[0].command.unread.size() == 1);
@@ -151,4 +151,37 @@ TEST_CASE("yaml: scripts of GitLab, sflow and GitHub's workflows") {
   REQUIRE(github.size() == 1);
   CHECK(github[0].name == "start");
   CHECK(github[0].command.argv == Words{"--tp", "8", "--dp", "${matrix_dp}"});
+}
+
+TEST_CASE("python: what a command's text or list is added up from is read, or said not to be") {
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"os.system('sglang serve ' + '--tp 8')", "2|--tp|8\n"},
+      {"os.system('sglang serve ' '--tp ' + '8' + ' --dp 2')", "2|--tp|8|--dp|2\n"},
+      {"os.system('sglang serve ' + x)", "2 not read: what line 2 adds to the text of the command\n"},
+      {"os.system('sglang serve --tp {}'.format(4))",
+       "2|--tp|{} not read: what line 2 adds to the text of the command\n"},
+      {"c = 'sglang serve --tp 4'\nos.system(c)", "3|--tp|4\n"},
+      {"c = 'sglang serve --tp 4'\nos.system(c + ' --dp 2')",
+       "3|--tp|4 not read: what line 3 adds to the text of the command\n"},
+      {"run(['sglang', 'serve'] + ['--tp', '8'])", "2|--tp|8\n"},
+      {"run(['sglang', 'serve'] + ['--tp', '8'] + more, check=True)", "2|--tp|8 not read: $more in line 2\n"},
+      {"more = ['--tp', '2']\nrun(['sglang', 'serve'] + more)", "3|--tp|2\n"},
+      {"run(['sglang', 'serve'] + x.split())", "2 not read: $x_split__ in line 2\n"},
+      {"c = ['sglang', 'serve'] + ['--tp', '8']\nrun(c)", "2|--tp|8\n"},
+      {"c = ['sglang', 'serve']\nc += ['--tp', '8']\nrun(c)", "2 not read: what line 3 does to c\n"},
+      {"c = ['sglang', 'serve']\nif x:\n  c.extend(['--tp', '8'])\nrun(c)", "2 not read: what line 4 does to c\n"},
+      {"c = ['sglang', 'serve']\nc.append('-x'), c.insert(2, 'y')\nrun(c)",
+       "2 not read: what line 3 does to c not read: what line 3 does to c\n"},
+      {"c = ['sglang', 'serve']\nc[0] = 'x'\nrun(c)", "2 not read: what line 3 does to c\n"},
+      {"c = ['sglang', 'serve']\nrun(c)\nc = []\nc += ['a']", "2\n"},
+      {"c = ['sglang', 'serve']\nif c == 1: pass\nx = c[0]\nif c[0] == 'x' or d.c[0] == 1: pass\nrun(c)", "2\n"},
+      {"run(['sglang', 'serve', '--tp', '8'][0:4])", "none"},
+      {"run(['sglang', 'serve', '--tp', str(8), '--dp', int('2'), '--x', -1])", "2|--tp|8|--dp|2|--x|-1\n"},
+      {"run(['sglang', 'serve', '--tp', str()])", "2|--tp|$value_\n"},
+      {"run(['sglang', 'serve', *['--tp', '8'], *rest])", "2|--tp|8 not read: $rest in line 2\n"},
+  };
+  for (const auto& [text, expected] : rows) {
+    CAPTURE(text);
+    CHECK(described("import os\n" + text + "\n") == expected);
+  }
 }
