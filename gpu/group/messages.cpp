@@ -66,7 +66,7 @@ Error unpack_error(const std::string& text) {
   const std::uint64_t most = (text.size() - sizeof head) / sizeof(ErrorFact);
   Error error{static_cast<ErrorKind>(head[0]), "", std::vector<ErrorFact>(std::min(head[1], most))};
   const std::size_t bytes = error.facts.size() * sizeof(ErrorFact);
-  if (bytes > 0) std::memcpy(error.facts.data(), text.data() + sizeof head, bytes);
+  text.copy(reinterpret_cast<char*>(error.facts.data()), bytes, sizeof head);
   error.message = text.substr(sizeof head + bytes);
   return error;
 }

@@ -122,6 +122,10 @@ TEST_CASE("validate: what cannot be asked at all is skipped before any all-to-al
   CHECK(why(shipped_file("idle_rank"), without({}), true) == "needs 'guard'");
   CHECK(why(shipped_file("vllm_rounds"), without({}), false) ==
         "all-to-all deepep_low_latency: not the one of these kernels");
+  CHECK(why(shipped_file("verify_over_cap"), without({}), false, {"sglang", "pr30450"}) ==
+        "over_capacity before any all-to-all: graph capture fails: AssertionError: bucket 16 needs "
+        "runtime_max_tokens_per_rank 64, max_num_tokens is 32 "
+        "(SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=32)");
   const std::string deployment =
       "name: own\nsglang: pr30450\nlaunch: python3 -m sglang.launch_server --model-path M --tp-size 2 --dp-size 2 "
       "--enable-dp-attention --moe-a2a-backend flashinfer --moe-runner-backend flashinfer_cutlass "

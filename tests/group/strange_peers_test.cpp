@@ -168,6 +168,14 @@ TEST_CASE("group: values of another size are of another build of the program") {
         "process 0 runs another build of this program");
 }
 
+TEST_CASE("group: a limit is told in seconds, to the nearest tenth") {
+  for (const auto& [limit, wanted] : {std::pair<int, const char*>{249, "0.2 s"}, {250, "0.3 s"}, {960, "1 s"}}) {
+    const auto group = ProcessGroup::join(place_at(1, 2, test::free_port()), std::chrono::milliseconds(limit));
+    REQUIRE_FALSE(group.has_value());
+    CHECK(group.error().message.find(" within " + std::string(wanted) + ": Connection refused; ") != std::string::npos);
+  }
+}
+
 TEST_CASE("group: one process alone exchanges with itself") {
   const auto group = ProcessGroup::join(place_at(0, 1, 1), std::chrono::milliseconds(0));
   REQUIRE(group.has_value());

@@ -150,6 +150,37 @@ TEST_CASE("step findings: rows beyond R, and slots beyond need") {
         "wasted: 224 of 256 row slots per rank are beyond need: R = 64, the largest batch has 8 rows");
 }
 
+TEST_CASE("step findings: a capture that fails is one of the start, with its bucket, sizes and fix") {
+  const auto scenario = load_scenario(A2ASIM_SOURCE_DIR "/sim/scenarios/verify_over_cap.yaml");
+  REQUIRE(scenario.has_value());
+  ReplayOptions options;
+  options.version = {"sglang", "pr30450"};
+  const auto report = replay(*scenario, "test", options);
+  REQUIRE(report.has_value());
+  const std::string why =
+      "graph capture fails: AssertionError: bucket 16 needs runtime_max_tokens_per_rank 64, max_num_tokens is 32 "
+      "(SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK=32)";
+  CHECK(report->verdict == Verdict::over_capacity);
+  CHECK(report->why == why);
+  CHECK(report->fix ==
+        "set SGLANG_FLASHINFER_NUM_MAX_DISPATCH_TOKENS_PER_RANK to 64 or more, or capture smaller graphs");
+  CHECK(report->steps.empty());
+  CHECK(report->counts[static_cast<std::size_t>(FindingKind::over_capacity)] == 1);
+  REQUIRE(report->start_findings.size() == 1);
+  CHECK(report->start_findings[0].kind == FindingKind::over_capacity);
+  CHECK(report->start_findings[0].phase == Phase::start);
+  CHECK(report->start_findings[0].message == "over_capacity: " + why);
+  CHECK(report->start_findings[0].fix == report->fix);
+}
+
+TEST_CASE("step findings: a report without a cluster has no sizes") {
+  const ReplayReport report;
+  for (const std::int64_t size : {report.dispatch_bytes_per_token, report.combine_bytes_per_token,
+                                  report.workspace_bytes_per_rank, report.steps_run, report.bad_tokens})
+    CHECK(size == 0);
+  CHECK(report.traffic.wasted_rows() == 0);
+}
+
 TEST_CASE("step findings: steps that every rank with work skips are lost, and said once") {
   const std::string step = "{mode: decode, tokens: [4, 5, 3, 6]}";
   std::string faults;
