@@ -296,7 +296,8 @@ class Reader {
     std::int64_t& redundant = out_.args.parallel.num_redundant_experts;
     redundant = number_in(*eplb, "num_redundant_experts").value_or(number("num-redundant-experts").value_or(0));
     if (redundant >= 0 && redundant <= kMostCount) return std::nullopt;
-    return Error{ErrorKind::bad_input, fmt::format("num_redundant_experts {}: give a number from 0 to {}", redundant, kMostCount)};
+    return Error{ErrorKind::bad_input,
+                 fmt::format("num_redundant_experts {}: give a number from 0 to {}", redundant, kMostCount)};
   }
 
   std::optional<Error> take_compilation() {
