@@ -108,9 +108,9 @@ void compare(const NodeCommand& first, const NodeCommand& other) {
   report.findings.push_back(std::move(finding));
 }
 
-std::string range_of(const NodeShare& share) {
-  return share.count == 1 ? fmt::format("{}", share.first)
-                          : fmt::format("{} to {}", share.first, share.first + share.count - 1);
+std::string range_of(const NodeShare& share) {  // "replicas 0 to 3 are", "node 1 is"
+  return share.count == 1 ? fmt::format("{} {} is", share.what.substr(0, share.what.size() - 1), share.first)
+                          : fmt::format("{} {} to {} are", share.what, share.first, share.first + share.count - 1);
 }
 
 // Which parts are started twice, and which by nobody.
@@ -123,7 +123,7 @@ void check_shares(std::span<const NodeCommand> nodes) {
     for (const NodeShare& one : shares)
       if (one.first < share->first + share->count && share->first < one.first + one.count) {
         add_difference(*node.report, Severity::warning,
-                       fmt::format("{} {} are started here and on another node", share->what, range_of(*share)),
+                       range_of(*share) + " started here and on another node",
                        "each command starts a server of its own, or the second waits for a rank number that is taken",
                        "give every node its own part of them");
         return;

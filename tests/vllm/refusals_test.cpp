@@ -1,42 +1,12 @@
 // What vLLM refuses, when, and what to change, word for word; and what the reader of a command says about it.
-#include <fmt/format.h>
-
-#include "tests/vllm/vllm.h"
+#include "tests/said.h"
 
 using namespace a2asim;
-using test::deploy_vllm;
 
 namespace {
 
-using Env = std::map<std::string, std::string>;
-
-// One line each: what stops the command, and what to change.
-std::string refusals(std::string_view version, const std::string& command, const Env& env = {}) {
-  const auto deployed = deploy_vllm(version, command, env);
-  if (!deployed) return deployed.error().message + "\n";
-  if (deployed->refused) {
-    const auto match = test::vllm_engine().find_version(version);
-    return fmt::format("{} -> {}\n", deployed->refused->message,
-                       test::vllm_engine().fix_for_refused(*match->version, deployed->launch.argv));
-  }
-  std::string out;
-  for (const Rejection& one : deployed->deployment->rejections)
-    out += fmt::format("{}, {}: {}: {} -> {}\n", one.where, one.handler, name(one.error.kind), one.error.message,
-                       one.fix.words);
-  return out;
-}
-
-struct RefusedLaunch {
-  std::string_view version, options, expected;
-  Env env = {};
-};
-
-void check_refused(const std::vector<RefusedLaunch>& launches) {
-  for (const RefusedLaunch& launch : launches) {
-    CAPTURE(launch.version);
-    CAPTURE(launch.options);
-    CHECK(refusals(launch.version, "vllm serve M " + std::string(launch.options), launch.env) == launch.expected);
-  }
+void check_refused(const std::vector<test::SaidLaunch>& launches) {
+  test::check_said(test::refusals, "vllm", "vllm serve M ", launches);
 }
 
 }  // namespace
