@@ -102,7 +102,7 @@ Result<PlanRules> PlanRules::create(const PlanInputs& inputs, std::int64_t ep_si
       PlanInputs as = inputs;
       // What a version cannot send does not matter for sizes.
       if (!engine.dispatches(*version, as.dispatch_type)) as.dispatch_type = usual_type(*version);
-      const bool has_backend = as.backend.empty() || version == inputs.generation;
+      const bool has_backend = as.backend.empty() || version->name == inputs.generation->name;
       if (!has_backend) continue;
       Result<std::unique_ptr<Deployment>> deployment = plan_deployment(as, *version, ep_size, own_count_only);
       if (!deployment) return tl::unexpected(deployment.error());
@@ -124,7 +124,7 @@ std::vector<PlanRule> PlanRules::at(std::int64_t tokens) {
       auto same = std::ranges::find_if(rules, [&](const PlanRule& other) { return comes_to_the_same(other, rule); });
       if (same == rules.end()) same = rules.insert(rules.end(), std::move(rule));
       same->generations.push_back(one.deployment->generation->name);
-      same->is_chosen = same->is_chosen || one.deployment->generation == chosen_;
+      same->is_chosen = same->is_chosen || one.deployment->generation->name == chosen_->name;
     }
   }
   return rules;

@@ -123,15 +123,26 @@ std::string_view alltoall_runner(const Version& version) {
   return runners.substr(0, runners.find(' '));
 }
 
-// --flashinfer-a2a-dispatch-type came with the sizes for the larger type; before, a variable chose between two.
+std::vector<std::string> spellings(const Version& version, std::string_view option) {
+  const OptionSet& known = option_set(as_generation(version).options);
+  const Flag* flag = known.find(option);
+  if (flag == nullptr) return {};
+  std::vector<std::string> out = known.abbreviations_of(*flag);
+  for (const std::string_view one : split_words(flag->option_strings)) out.emplace_back(one);
+  return out;
+}
+
+// --flashinfer-a2a-dispatch-type came with v0.5.20; before, a variable chose between two.
+bool has_dispatch_flag(const Version& version) { return !spellings(version, "--flashinfer-a2a-dispatch-type").empty(); }
+
 bool dispatches(const Version& version, DispatchType type) {
-  return type != DispatchType::mxfp8 || as_generation(version).capacity.sized_for_larger_type;
+  return type != DispatchType::mxfp8 || has_dispatch_flag(version);
 }
 
 std::string plan_command(const Version& version, const PlannedServer& server) {
   std::string line;
   if (server.max_num_tokens) line += fmt::format("{}={} ", kCapVariable, *server.max_num_tokens);
-  const bool by_flag = as_generation(version).capacity.sized_for_larger_type;
+  const bool by_flag = has_dispatch_flag(version);
   if (!by_flag)
     line += fmt::format("SGLANG_MOE_NVFP4_DISPATCH={} ", server.dispatch_type == DispatchType::nvfp4 ? 1 : 0);
   // The backend sets ep_size to tp_size by itself, but not where it refuses the layout before.
@@ -148,15 +159,6 @@ std::string plan_command(const Version& version, const PlannedServer& server) {
 
 const FlashInferLimits& flashinfer(const Version& version) {
   return limits(as_generation(version).capacity.flashinfer);
-}
-
-std::vector<std::string> spellings(const Version& version, std::string_view option) {
-  const OptionSet& known = option_set(as_generation(version).options);
-  const Flag* flag = known.find(option);
-  if (flag == nullptr) return {};
-  std::vector<std::string> out = known.abbreviations_of(*flag);
-  for (const std::string_view one : split_words(flag->option_strings)) out.emplace_back(one);
-  return out;
 }
 
 std::vector<std::pair<std::string, std::string>> options(const Version& version) {
