@@ -17,18 +17,6 @@ bool all_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-bool is_date(std::string_view text) {
-  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
-  if (!all_digits(text.substr(0, 4)) || !all_digits(text.substr(5, 2)) || !all_digits(text.substr(8))) return false;
-  const int month = (text[5] - '0') * 10 + text[6] - '0';
-  const int day = (text[8] - '0') * 10 + text[9] - '0';
-  const int year = (text[0] - '0') * 1000 + (text[1] - '0') * 100 + (text[2] - '0') * 10 + text[3] - '0';
-  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-  constexpr std::array<int, 12> days = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  return month >= 1 && month <= 12 && day >= 1 &&
-         day <= days[static_cast<std::size_t>(month - 1)] + (month == 2 && leap ? 1 : 0);
-}
-
 const Version* by_name(Versions versions, std::string_view name) {
   const auto found = std::ranges::find(versions, name, &Version::name);
   return found == versions.end() ? nullptr : *found;
@@ -59,6 +47,18 @@ Result<VersionMatch> by_release(Versions versions, std::string_view text, std::s
 }
 
 }  // namespace
+
+bool is_date(std::string_view text) {
+  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
+  if (!all_digits(text.substr(0, 4)) || !all_digits(text.substr(5, 2)) || !all_digits(text.substr(8))) return false;
+  const int month = (text[5] - '0') * 10 + text[6] - '0';
+  const int day = (text[8] - '0') * 10 + text[9] - '0';
+  const int year = (text[0] - '0') * 1000 + (text[1] - '0') * 100 + (text[2] - '0') * 10 + text[3] - '0';
+  const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+  constexpr std::array<int, 12> days = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  return month >= 1 && month <= 12 && day >= 1 &&
+         day <= days[static_cast<std::size_t>(month - 1)] + (month == 2 && leap ? 1 : 0);
+}
 
 std::array<int, 3> version_numbers(std::string_view text) {
   std::array<int, 3> numbers{};

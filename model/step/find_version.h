@@ -15,6 +15,9 @@ namespace a2asim {
 Result<VersionMatch> find_version(std::span<const Version* const> versions, std::string_view text,
                                   std::string_view older);
 
+// "2026-06-20", a day that the calendar has.
+bool is_date(std::string_view text);
+
 // Sorts "0.5.8" before "0.5.9" and "0.5.20" after it; only major, minor, patch.
 std::array<int, 3> version_numbers(std::string_view text);
 

@@ -57,4 +57,15 @@ TEST_CASE("unused rows: ids that begin in the middle of other ids are none") {
   CHECK(reads_foreign_bytes(rows(3, {3}), rows(2, {1}), odd));
 }
 
+TEST_CASE("unused rows: of random experts a quarter to a half of the rows is surely delivered, and one of few") {
+  const auto of = [](std::vector<std::int64_t> sent, int top_k) {
+    return surely_delivered(rows(64, std::move(sent)), {.hidden_bytes = 128, .top_k = top_k, .num_experts = 16}).rows;
+  };
+  using Rows = std::vector<std::int64_t>;
+  CHECK(of({0, 1, 2, 3, 40}, 5) == Rows{0, 1, 1, 1, 20});  // top_k of 5 ranks: half
+  CHECK(of({0, 1, 2, 3, 40}, 8) == Rows{0, 1, 1, 1, 20});  // no more ranks than there are
+  CHECK(of({0, 1, 9, 10, 40}, 2) == Rows{0, 1, 1, 2, 8});  // 2 of 10
+  CHECK(of({7}, 1) == Rows{3});
+}
+
 }  // namespace a2asim

@@ -7,6 +7,7 @@
 
 #include "model/base/check_invariant.h"
 #include "model/base/one_line.h"
+#include "model/step/find_version.h"
 #include "model/engines/trtllm/versions.h"
 
 namespace a2asim::trtllm {
@@ -14,12 +15,6 @@ namespace {
 
 bool all_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
-bool is_date(std::string_view text) {
-  return text.size() == 10 && text[4] == '-' && text[7] == '-' && all_digits(text.substr(0, 4)) &&
-         all_digits(text.substr(5, 2)) && all_digits(text.substr(8)) && text.substr(5, 2) >= "01" &&
-         text.substr(5, 2) <= "12" && text.substr(8) >= "01" && text.substr(8) <= "31";
 }
 
 VersionMatch older() {
