@@ -214,7 +214,12 @@ def run(faults, wanted):
     decided, waiting = [], [fault for fault in drawn if not fault.is_refused and fault.path in compiled]
 
     def reaching(fault):
-        return [test for test in tests if test.reached[fault.number]]
+        """What is set before main() every program reaches: then only tests that reach another place of its folder."""
+        own = [test for test in tests if test.reached[fault.number]]
+        near = [other.number for other in drawn if os.path.dirname(other.path) == os.path.dirname(fault.path) and
+                2 * sum(test.reached[other.number] for test in tests) < len(tests)]
+        is_early = len(own) > 0.9 * len(tests) and near
+        return [test for test in own if any(test.reached[number] for number in near)] if is_early else own
 
     def killer_alone(fault):
         bench.put([fault.path], alone=fault)
