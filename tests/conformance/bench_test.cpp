@@ -17,7 +17,7 @@ struct Departures {
   std::function<void(int rank, Received& received)> received = [](int, Received&) {};
   std::function<void(int rank, std::vector<std::int32_t>& slots)> slots = [](int, std::vector<std::int32_t>&) {};
   std::function<void(Outputs& outputs)> outputs = [](Outputs&) {};
-  std::string_view failing;  // the call that fails
+  std::string_view failing = {};  // the call that fails
 };
 
 class Departing final : public Dispatcher {

@@ -33,7 +33,7 @@ struct DefaultRules {
 };
 
 struct BatchArgs {
-  std::optional<std::int64_t> max_num_batched_tokens, max_num_seqs;
+  std::optional<std::int64_t> max_num_batched_tokens = {}, max_num_seqs = {};
   std::int64_t max_model_len = 0;  // 0: not known
   std::string performance_mode = "balanced";
   bool is_offline = false;
@@ -49,8 +49,8 @@ std::optional<Error> refuse_microbatching(const DefaultRules& rules, std::string
 
 struct CaptureArgs {
   bool enforce_eager = false;
-  std::optional<std::vector<std::int64_t>> sizes;  // cudagraph_capture_sizes
-  std::optional<std::int64_t> max_size;            // max_cudagraph_capture_size
+  std::optional<std::vector<std::int64_t>> sizes = {};  // cudagraph_capture_sizes
+  std::optional<std::int64_t> max_size = {};            // max_cudagraph_capture_size
   std::int64_t width = 1;
   bool interactivity = false;
   bool sm100 = false;
