@@ -63,7 +63,7 @@ void read_mpi(Words before, LaunchCommand& command) {
           segments, [&](const Segment& other) { return other.own.get(name).value_or("") == std::string_view(value); });
       all.set(name,
               everywhere ? value : fmt::format("{} on ranks {}..{} only", value, first, first + segment.ranks - 1));
-      command.forwarded->push_back(name);
+      if (segments.size() > 1) command.forwarded->push_back(name);  // else it is there
     }
     first += segment.ranks;
   }
