@@ -14,6 +14,10 @@
 
 namespace a2asim::props {
 
+// replay(), with the deployment kept while the next worlds have the same: reading a command takes longer than its
+// steps.
+Result<ReplayReport> replay_kept(const Scenario& world, const ReplayOptions& options);
+
 struct Product {
   std::function<Result<ScenarioDeployment>(const Scenario&, const SizingRule&)> deploy =
       [](const Scenario& world, const SizingRule& rule) { return a2asim::deploy(world, "world", {}, rule); };
@@ -21,8 +25,7 @@ struct Product {
   std::function<CheckReport(const Deployment&)> check = judge_deployment;
   std::function<Result<std::unique_ptr<Cluster>>(const Deployment&, ClusterOptions)> cluster = Cluster::create;
   std::function<Result<StepOutcome>(Cluster&, const StepInput&)> step = &Cluster::step;
-  std::function<Result<ReplayReport>(const Scenario&, const ReplayOptions&)> replay =
-      [](const Scenario& world, const ReplayOptions& options) { return a2asim::replay(world, "world", options); };
+  std::function<Result<ReplayReport>(const Scenario&, const ReplayOptions&)> replay = replay_kept;
   // Of ranks built alike.
   std::function<std::unique_ptr<SimAllToAll>(const AllToAllConfig&)> simulator = [](const AllToAllConfig& config) {
     auto made = SimAllToAll::create(std::vector(static_cast<std::size_t>(config.ep_size), config), {});

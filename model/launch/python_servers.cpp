@@ -71,6 +71,7 @@ class Reader {
     PythonWords words;
     std::size_t line;
     std::string owner;
+    std::vector<std::string> changes;  // behind it, that are not read
   };
 
   static bool has_options(const PythonWords& words) {
@@ -159,6 +160,7 @@ class Reader {
         return words.push_back(open_word(words_between(begin, end)));
       used_.insert(name);
       words.insert(words.end(), known->words.begin(), known->words.end());
+      unread_.insert(unread_.end(), known->changes.begin(), known->changes.end());
       return;
     }
     for (std::size_t i = begin + 1; i + 1 < end;) {
@@ -177,12 +179,14 @@ class Reader {
     const std::size_t name_end = end_of_name(begin);
     const bool adds = value.kind == Token::Kind::name && tokens_[name_end].is("+");
     if (value.is("[") || (adds && is_list(tokens_[name_end - 1].text))) {
-      lists_.push_back(
-          {tokens_[i].text, list(begin, end_of_sum(begin)), value.line, class_.empty() ? function_ : class_});
+      const std::size_t end = end_of_sum(begin);
+      const std::string& owner = class_.empty() ? function_ : class_;
+      lists_.push_back({tokens_[i].text, list(begin, end), value.line, owner, changes_of(i, end)});
     } else if (value.kind == Token::Kind::string && !value.is_open) {
       std::size_t end = begin + 1;
       while (tokens_[end].kind == Token::Kind::string) ++end;
       scalars_[tokens_[i].text] = scalar(begin, end);
+      changes_[tokens_[i].text] = changes_of(i, end);
     } else if (value.kind == Token::Kind::number) {
       scalars_[tokens_[i].text] = scalar(begin, begin + 1);
     }
@@ -227,25 +231,30 @@ class Reader {
     std::string text = environment();
     for (const PythonWord& word : list(i, end)) text += word.shell() + ' ';
     LaunchPiece piece{text + "\n", class_.empty() ? function_ : class_, tokens_[i].line, false, {}};
-    if (i > 1 && tokens_[i - 1].is("=") && tokens_[i - 2].kind == Token::Kind::name) note_changes(i - 2, end, piece);
-    pieces_.push_back(std::move(piece));
+    if (i > 1 && tokens_[i - 1].is("=") && tokens_[i - 2].kind == Token::Kind::name) unread_ = changes_of(i - 2, end);
+    add_piece(std::move(piece));
     return end - 1;
   }
 
-  // command += [..], command.extend(..), command[0] = ..: which of them run is not known.
-  void note_changes(std::size_t name, std::size_t from, LaunchPiece& piece) const {
+  // args += [..], args.extend(..), args[0] = ..: which of them run is not known.
+  std::vector<std::string> changes_of(std::size_t name, std::size_t from) const {
     static constexpr std::string_view kChanges[] = {"append", "extend", "insert", "remove", "pop"};
+    const bool is_attribute = name > 0 && tokens_[name - 1].is(".");
+    std::vector<std::string> out;
     for (std::size_t i = from; i + 3 < tokens_.size(); ++i) {
-      if (tokens_[i].kind != Token::Kind::name || tokens_[i].text != tokens_[name].text || tokens_[i - 1].is("."))
-        continue;
-      if (tokens_[i + 1].is("=") && !tokens_[i + 2].is("=")) return;  // another list
+      const Token& token = tokens_[i];
+      if (token.kind != Token::Kind::name) continue;
+      if (token.text == "def" || token.text == "class") break;  // another function's names
+      if (token.text != tokens_[name].text || tokens_[i - 1].is(".") != is_attribute) continue;
+      if (tokens_[i + 1].is("=") && !tokens_[i + 2].is("=")) break;  // another value
       const bool grows = tokens_[i + 1].is("+") && tokens_[i + 2].is("=");
       const bool calls =
           tokens_[i + 1].is(".") && std::ranges::find(kChanges, tokens_[i + 2].text) != std::end(kChanges);
       const bool sets = tokens_[i + 1].is("[") && tokens_[behind(i + 1)].is("=") && !tokens_[behind(i + 1) + 1].is("=");
       if (grows || calls || sets)
-        piece.unread.push_back(fmt::format("what line {} does to {}", tokens_[i].line, tokens_[i].text));
+        out.push_back(fmt::format("what line {} does to {}", tokens_[i].line, tokens_[i].text));
     }
+    return out;
   }
 
   // os.system("python3 -m .."), subprocess.Popen(command, shell=True), shlex.split("..")
@@ -262,13 +271,13 @@ class Reader {
       is_open |= tokens_[at].is_open;
     }
     if (const auto known = scalars_.find(tokens_[at].text); text.empty() && known != scalars_.end())
-      text = known->second.text, ++at;
-    if (!names_a_server(text)) return;
+      text = known->second.text, ++at, unread_ = changes_[known->first];
+    if (!names_a_server(text)) return unread_.clear();
     const bool goes_on = !tokens_[at].is(",") && !tokens_[at].is(")");
     LaunchPiece piece{environment() + text + "\n", class_.empty() ? function_ : class_, tokens_[i].line, false, {}};
     if (is_open) piece.unread.push_back(fmt::format("the f-string in line {}", piece.line));
     if (goes_on) piece.unread.push_back(fmt::format("what line {} adds to the text of the command", piece.line));
-    pieces_.push_back(std::move(piece));
+    add_piece(std::move(piece));
   }
 
   bool is_sum_of_strings(std::size_t at) const {
@@ -348,15 +357,24 @@ class Reader {
     return text;
   }
 
+  // With what was found not to be read since the last one.
+  void add_piece(LaunchPiece piece) {
+    piece.unread.insert(piece.unread.end(), unread_.begin(), unread_.end());
+    unread_.clear();
+    pieces_.push_back(std::move(piece));
+  }
+
   void add(const PythonWords& words, std::size_t line, const std::string& name) {
     std::string text = environment() + std::string(launch_syntaxes().front()->front_ends.front().command);
     for (const PythonWord& word : words) text += ' ' + word.shell();
-    pieces_.push_back({text + "\n", name, line, false, {}});
+    add_piece({text + "\n", name, line, false, {}});
   }
 
   std::vector<Token> tokens_;
   std::string class_, function_;
   std::map<std::string, PythonWord, std::less<>> scalars_;
+  std::map<std::string, std::vector<std::string>, std::less<>> changes_;  // of these
+  std::vector<std::string> unread_;                                       // by the piece that is being read
   std::vector<Assigned> lists_;
   std::set<std::string, std::less<>> used_;
   std::map<std::string, PythonWord> environment_;

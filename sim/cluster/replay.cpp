@@ -224,39 +224,44 @@ bool ReplayReport::has_error() const {
 }
 
 Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, const ReplayOptions& options) {
-  Result<ScenarioDeployment> deployed = deploy(scenario, file, options.version, options.rule);
+  const Result<ScenarioDeployment> deployed = deploy(scenario, file, options.version, options.rule);
   if (!deployed) return tl::unexpected(deployed.error());
+  return replay(scenario, file, options, *deployed);
+}
+
+Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, const ReplayOptions& options,
+                            const ScenarioDeployment& deployed) {
   ReplayReport report;
   report.name = scenario.name;
   report.file = file;
-  report.generation = deployed->generation;
+  report.generation = deployed.generation;
   report.fidelity = options.fidelity;
   report.seed = options.seed.value_or(scenario.seed);
   report.layers = scenario.model.layers;
   report.num_steps = num_steps(scenario);
-  report.verdict = deployed->verdict;
-  report.why = deployed->why;
-  report.fix = deployed->fix;
-  report.notes = deployed->notes;
-  if (deployed->deployment) {
-    report.topology = deployed->deployment->topology;
-    report.max_num_tokens = deployed->deployment->max_num_tokens;
+  report.verdict = deployed.verdict;
+  report.why = deployed.why;
+  report.fix = deployed.fix;
+  report.notes = deployed.notes;
+  if (deployed.deployment) {
+    report.topology = deployed.deployment->topology;
+    report.max_num_tokens = deployed.deployment->max_num_tokens;
   }
-  if (deployed->verdict == Verdict::over_capacity) {
+  if (deployed.verdict == Verdict::over_capacity) {
     report.start_findings.push_back(capture_finding(report.why, report.fix));
     report.counts[static_cast<std::size_t>(FindingKind::over_capacity)] = 1;
   }
-  if (deployed->verdict != Verdict::agrees) return report;
-  A2ASIM_INVARIANT(deployed->deployment != nullptr, "what starts has a deployment");
-  const Deployment& deployment = *deployed->deployment;
+  if (deployed.verdict != Verdict::agrees) return report;
+  A2ASIM_INVARIANT(deployed.deployment != nullptr, "what starts has a deployment");
+  const Deployment& deployment = *deployed.deployment;
   if (deployment.topology.tp_size > kMaxRanks && !deployment.launch_error)
     return scenario_error(file, scenario.at.deployment,
                           fmt::format("replay has memory for {} ranks, not for {}: make the deployment smaller",
                                       kMaxRanks, deployment.topology.tp_size));
   if (deployment.topology.tp_size > kMaxRanks) {  // FlashInfer refuses every dispatch
     report.verdict = Verdict::rejected;
-    report.why = deployed->deployment->launch_error ? deployed->deployment->launch_error->error.message
-                                                    : fmt::format("more than {} ranks", kMaxRanks);
+    report.why = deployed.deployment->launch_error ? deployed.deployment->launch_error->error.message
+                                                   : fmt::format("more than {} ranks", kMaxRanks);
     return report;
   }
   ClusterOptions with = cluster_options(scenario, options);
@@ -264,8 +269,8 @@ Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, con
     with.progress = [&](std::int64_t part, std::int64_t parts) {
       options.progress({report.steps_run, report.num_steps, part, parts});
     };
-  Result<std::unique_ptr<Cluster>> cluster = Cluster::create(*deployed->deployment, with);
-  if (!cluster) return scenario_error(file, culprit(scenario, *deployed->deployment, with), cluster.error().message);
+  Result<std::unique_ptr<Cluster>> cluster = Cluster::create(*deployed.deployment, with);
+  if (!cluster) return scenario_error(file, culprit(scenario, *deployed.deployment, with), cluster.error().message);
   describe_cluster(**cluster, report);
   if (report.fidelity != options.fidelity)
     report.notes.push_back("a rank built with other payload bytes cannot compute: run at provenance fidelity");

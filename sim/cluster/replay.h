@@ -105,6 +105,9 @@ bool is_of_request(const ReplayedStep& step, const Finding& found);
 
 // Errors are bad_input, one line with the file's name.
 Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, const ReplayOptions& options);
+// On what deploy() made of the same command, model, version and rule, for who runs many steps of one.
+Result<ReplayReport> replay(const Scenario& scenario, std::string_view file, const ReplayOptions& options,
+                            const ScenarioDeployment& deployed);
 
 // Empty: as expected. Otherwise one line with what differs. Findings that the fidelity cannot show are not asked for,
 // and neither are verdict and step of a scenario that is corrupt where only bytes show it.
