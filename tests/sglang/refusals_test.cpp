@@ -220,9 +220,25 @@ TEST_CASE("sglang: nodes that were given different options are told what comes o
            "warning nodes_differ: these commands start 2 of 3 nodes; the ranks that are started wait for the others; "
            "check the commands of the other nodes, too\n"},
       });
+  test::check_differences("sglang", base + "1 ", base + "0 ", {{"v0.5.15", "--tp 8|--tp 8", ""}});
   test::check_differences(
       "sglang", base + "1 ", base + "1 ",
       {{"v0.5.15", "--tp 8|--tp 8",
         "warning nodes_differ: node 1 is started here and on another node; each command starts a server of its own, or "
         "the second waits for a rank number that is taken; give every node its own part of them\n"}});
+}
+
+TEST_CASE("sglang: distributed weights make every rank a replica of its own, and leave out graphs and the all-to-all") {
+  const auto deployed = test::deploy_named(
+      "sglang", "v0.5.20",
+      "python3 -m sglang.launch_server --model-path M --tp 8 --dwdp-size 8 --moe-a2a-backend deepep", {});
+  REQUIRE(deployed.has_value());
+  const Deployment& deployment = *deployed->deployment;
+  CHECK(deployment.topology.dp_size == 8);
+  CHECK(deployment.topology.attn_dp_size == 8);
+  CHECK(deployment.topology.attn_tp_size == 1);
+  CHECK(deployment.topology.ep_size == 8);
+  CHECK(deployment.backend == "none");
+  CHECK(deployment.graphs_are_disabled);
+  CHECK(deployment.rejections.empty());
 }
