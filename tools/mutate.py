@@ -244,7 +244,7 @@ def run(faults, wanted):
             alone = []
             killers = pool.map(lambda fault: killer(reaching(fault), fault.number), chosen)
             for fault, who in zip(chosen, killers):
-                alone.append(fault) if not who and fault.switch != "on" else decide(fault, who)
+                alone.append(fault) if not who and not fault.switch else decide(fault, who)
             for fault in alone:  # what may stand in a constant
                 decide(fault, killer_alone(fault))
     survivors = [fault for fault, who in decided if not who]

@@ -159,6 +159,8 @@ class Source:
             fault.switch = ""
         elif "constexpr" in heads:
             fault.switch = "on_unless_constant" if keyword < 0 else ""
+        elif kinds[scope] in ("class", "struct") and keyword < 0:  # a constant elsewhere may be made with it
+            fault.switch = "on_unless_constant"
         elif keyword >= 0:
             fault.keyword, fault.constant = keyword, re.search(r"(\w+)\s*[=({\[]", self.code[keyword + 9:])[1]
         return fault

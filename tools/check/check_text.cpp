@@ -156,7 +156,8 @@ std::vector<std::string> head(const CheckReport& report, const TextStyle& style)
                          [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
   // The verdict is about sizes: bytes may go wrong all the same.
   const bool is_unsafe = report.verdict == Verdict::agrees && report.has_error();
-  const bool by_nodes = has(report, FindingKind::nodes_differ) && !has(report, FindingKind::geometry_disagreement);
+  const bool by_nodes = report.verdict == Verdict::disagrees && has(report, FindingKind::nodes_differ) &&
+                        !has(report, FindingKind::geometry_disagreement);
   const bool is_up_to =
       report.verdict == Verdict::agrees && std::ranges::any_of(report.findings, [](const CheckFinding& finding) {
         return finding.kind == FindingKind::static_cap && finding.severity == Severity::warning;

@@ -7,8 +7,8 @@
 
 #include "model/base/check_invariant.h"
 #include "model/base/one_line.h"
-#include "model/step/find_version.h"
 #include "model/engines/trtllm/versions.h"
+#include "model/step/find_version.h"
 
 namespace a2asim::trtllm {
 namespace {
