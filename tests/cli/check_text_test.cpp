@@ -143,6 +143,8 @@ TEST_CASE("check text: the first line follows the verdict and what stands below 
   CHECK(first_line(Verdict::disagrees, {nodes}) == "DISAGREES: the commands of the nodes do not go together");
   const std::string sizes = "DISAGREES: some batches make ranks use different buffer sizes: expect NaN or wrong output";
   CHECK(first_line(Verdict::disagrees, {nodes, text_finding(Severity::error, Phase::prefill, "x")}) == sizes);
+  nodes.severity = Severity::note;
+  CHECK(first_line(Verdict::agrees, {nodes}).starts_with("AGREES: " + agrees + "\nnote: "));
   CHECK(first_line(Verdict::disagrees, {}) == sizes + "\n");  // the finding is one that does not count
   CHECK(first_line(Verdict::over_capacity, {}) == "OVER_CAPACITY: the flags allow a batch above the cap\n");
   CHECK(first_line(Verdict::out_of_scope, {}) ==

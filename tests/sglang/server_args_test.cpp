@@ -23,23 +23,23 @@ std::vector<std::string> words(std::string_view line) {
   return result;
 }
 
-Result<ParsedArgs> strict(std::string_view line, OptionList generation_named = V::main) {
-  return parse_server_args(generation_named, words("--model m " + std::string(line)), ParseMode::strict);
+Result<ParsedArgs> strict(std::string_view line, OptionList list = V::main) {
+  return parse_server_args(list, words("--model m " + std::string(line)), ParseMode::strict);
 }
 
-Result<ParsedArgs> lenient(std::string_view line, OptionList generation_named = V::main) {
-  return parse_server_args(generation_named, words("--model m " + std::string(line)), ParseMode::lenient);
+Result<ParsedArgs> lenient(std::string_view line, OptionList list = V::main) {
+  return parse_server_args(list, words("--model m " + std::string(line)), ParseMode::lenient);
 }
 
-std::string strict_error(std::string_view line, OptionList generation_named = V::main) {
-  const auto parsed = strict(line, generation_named);
+std::string strict_error(std::string_view line, OptionList list = V::main) {
+  const auto parsed = strict(line, list);
   REQUIRE_FALSE(parsed);
   CHECK(parsed.error().kind == ErrorKind::parse_error);
   return parsed.error().message.substr(std::string("launch_server: error: ").size());
 }
 
-Error lenient_error(std::string_view line, OptionList generation_named = V::main) {
-  const auto parsed = lenient(line, generation_named);
+Error lenient_error(std::string_view line, OptionList list = V::main) {
+  const auto parsed = lenient(line, list);
   REQUIRE_FALSE(parsed);
   CHECK(parsed.error().message.find('\n') == std::string::npos);
   return parsed.error();
@@ -51,8 +51,8 @@ bool has_note(const ParsedArgs& parsed, std::string_view part) {
   return false;
 }
 
-ServerArgs args_of(std::string_view line, OptionList generation_named = V::main) {
-  const auto parsed = lenient(line, generation_named);
+ServerArgs args_of(std::string_view line, OptionList list = V::main) {
+  const auto parsed = lenient(line, list);
   REQUIRE_MESSAGE(parsed, (parsed ? "" : parsed.error().message));
   return parsed->args;
 }
