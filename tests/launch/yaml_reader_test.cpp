@@ -36,6 +36,8 @@ TEST_CASE("yaml: aliases that multiply nodes or bytes are refused before anythin
 
 TEST_CASE("yaml: depth, documents and what is no YAML") {
   CHECK(has(problem(std::string(100, '[')), "nested more than 64 deep"));
+  CHECK(has(problem(std::string(65, '[') + std::string(65, ']')), "nested more than 64 deep"));
+  CHECK(read_yaml(std::string(64, '[') + std::string(64, ']')).has_value());
   CHECK(has(problem("a: 1\nb: [\nc: }"), "line 3 is no YAML"));
   CHECK(has(problem("a: *b"), "line 1 is no YAML"));
   CHECK(read_yaml("a: 1\n---\nb: 2\n")->size() == 2);

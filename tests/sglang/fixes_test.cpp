@@ -1,5 +1,6 @@
 // What is offered where ranks disagree; what the cap is said to come from; and which dates name a version.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "model/check/check.h"
 #include "tests/launch.h"
@@ -44,6 +45,30 @@ TEST_CASE("sglang: what cures a disagreement follows what caused it") {
     CAPTURE(launch.options);
     CHECK(offered(launch.version, std::string(launch.options), launch.env) == launch.expected);
   }
+}
+
+TEST_CASE("sglang: a disagreement is explained rank by rank, those alike in one line") {
+  const auto ranks_of = [](int size) {
+    const std::string n = std::to_string(size);
+    const auto deployed = test::deploy_named(
+        "sglang", "pr26643",
+        "python3 -m sglang.launch_server --model-path M --tp " + n + " --dp " + n +
+            " --enable-dp-attention --enable-dp-lm-head --moe-dense-tp-size 1 --moe-a2a-backend flashinfer "
+            "--moe-runner-backend flashinfer_cutlass",
+        {});
+    REQUIRE(deployed.has_value());
+    const CheckReport report = check_deployment(*deployed->deployment);
+    REQUIRE(!report.findings.empty());
+    return fmt::format("{}", fmt::join(report.findings.front().chain, "\n"));
+  };
+  const std::string why =
+      "require_mlp_tp_gather is false: none of its conditions holds\n"
+      "so each rank sees only its own token count (the \"collapse\")\n";
+  const std::string two = "2 requests -> replays bucket 2 (baked at capture: this rank's own rows) -> R = 2";
+  const std::string none = "0 requests -> replays bucket 1 (baked at capture: this rank's own rows) -> R = 1";
+  CHECK(ranks_of(2) == why + "DP rank 0: " + none + "\nDP rank 1: " + two);
+  CHECK(ranks_of(4) == why + "DP rank 0: " + two + "\nDP rank 1: " + none + " (same on ranks 2 and 3)");
+  CHECK(ranks_of(8) == why + "DP rank 0: " + two + "\nDP rank 1: " + none + " (same on ranks 2 to 7)");
 }
 
 TEST_CASE("sglang: the cap says where it comes from") {

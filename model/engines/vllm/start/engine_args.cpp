@@ -334,7 +334,7 @@ class Reader {
     const auto sizes = args.capture_sizes.value_or(std::vector<std::int64_t>{});
     constexpr std::int64_t kMostSize = 1 << 20;
     if (std::ranges::any_of(sizes, [](std::int64_t size) { return size < 1 || size > kMostSize; }) ||
-        args.max_capture_size.value_or(1) < 0)
+        (args.max_capture_size && *args.max_capture_size < 0))
       return Error{ErrorKind::bad_input, fmt::format("capture sizes: give numbers from 1 to {}", kMostSize)};
     return std::nullopt;
   }
