@@ -246,9 +246,26 @@ TEST_CASE("shell corpus: loops, functions and reading") {
       "@S --a 1 > >(cat)",
       "{ @S --a 1; } 2>&1 | cat",
       "(cd /; @S --a 1)",
+      "builtin; @S --a 1",
+      "command; @S --a 1",
+      "builtin cd /; @S --a 1",
+      "builtin set -- q; @S --a $1",
+      "command -v bash >/dev/null && @S --a 1",
       "time @S --a 1",
       "env A=1 true; @S --a 1",
       "A=1 B=2 @S --a 1",
       "trap 'echo x' USR1; @S --a 1",
   });
+}
+
+TEST_CASE("shell corpus: what a server depends on is said as it is written") {
+  for (const std::string condition : {"foo -x", "{ foo -x; }", "(foo -x)", "foo | bar", "! foo", "foo && bar",
+                                      "[ -d /x ]", "[[ -f y ]]", "foo arg 'two words' $X", "((x > 2))"}) {
+    CAPTURE(condition);
+    std::string said = condition;
+    if (said.ends_with("; }")) said.erase(said.size() - 3, 1);
+    const std::vector<std::string> expected = {said + ": --a", "not " + said + ": --b"};
+    const std::string server = "python3 -m sglang.launch_server ";
+    CHECK(test::conditions("if " + condition + "; then " + server + "--a; else " + server + "--b; fi") == expected);
+  }
 }
