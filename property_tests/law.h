@@ -50,7 +50,7 @@ std::string_view why_skipped(const Law& law, const Version& version);
 // more fails the build: either somebody repaired the rule, or the model no longer shows the defect.
 bool is_known_to_fail(const Law& law, std::string_view generation);
 
-// laws_decide.cpp: sizes, as ranks derive them
+// laws_decide.cpp: sizes, as ranks compute them
 std::string ranks_agree(const Scenario& world, Trial& trial);
 std::string fits_exactly(const Scenario& world, Trial& trial);
 std::string wastes_nothing(const Scenario& world, Trial& trial);

@@ -34,7 +34,11 @@ PythonWord open_word(std::string_view expression) {
 
 class Reader {
  public:
-  explicit Reader(std::string_view text) : tokens_(python_tokens(text)) {}
+  explicit Reader(std::string_view text) : tokens_(python_tokens(text)) {
+    match_brackets();
+    find_commands();
+    find_changes();
+  }
 
   LaunchPieces read() {
     int depth = 0, open = 0;  // a keyword argument is no assignment
@@ -79,17 +83,21 @@ class Reader {
                                [](const PythonWord& word) { return !word.is_open && word.text.starts_with("--"); });
   }
 
-  // The index behind the bracket that closes the one at `i`.
-  std::size_t behind(std::size_t i) const {
-    int depth = 0;
-    for (; i + 1 < tokens_.size(); ++i) {
+  // Once for the whole text, so that brackets in brackets take no longer than as many beside each other.
+  void match_brackets() {
+    behind_.assign(tokens_.size(), tokens_.size() - 1);
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
       const Token& token = tokens_[i];
-      if (token.kind != Token::Kind::sign) continue;
-      if (std::string_view("([{").find(token.text) != std::string_view::npos) ++depth;
-      if (std::string_view(")]}").find(token.text) != std::string_view::npos && --depth == 0) return i + 1;
+      if (token.is("(") || token.is("[") || token.is("{")) open.push_back(i);
+      if (open.empty() || (!token.is(")") && !token.is("]") && !token.is("}"))) continue;
+      behind_[open.back()] = i + 1;
+      open.pop_back();
     }
-    return i;
   }
+
+  // The index behind the bracket that closes the one at `i`.
+  std::size_t behind(std::size_t i) const { return behind_[i]; }
 
   // Where the element, argument or statement that begins at `i` ends: at a comma or bracket of its own depth.
   std::size_t end_of_element(std::size_t i) const {
@@ -109,6 +117,9 @@ class Reader {
 
   // The value of one element.
   PythonWord scalar(std::size_t begin, std::size_t end) const {
+    const auto converts = [&](std::string_view word) { return word == "str" || word == "int"; };
+    while (end > begin + 2 && converts(tokens_[begin].text) && tokens_[begin + 1].is("(") && behind(begin + 1) == end)
+      begin += 2, --end;
     if (begin == end) return open_word("");
     const Token& first = tokens_[begin];
     if (first.kind == Token::Kind::string) {
@@ -122,9 +133,6 @@ class Reader {
     if (first.kind == Token::Kind::number && end == begin + 1) return {first.text, false};
     if (first.is("-") && end == begin + 2 && tokens_[begin + 1].kind == Token::Kind::number)
       return {"-" + tokens_[begin + 1].text, false};
-    const bool converts = first.text == "str" || first.text == "int";
-    if (converts && end > begin + 2 && tokens_[begin + 1].is("(") && behind(begin + 1) == end)
-      return scalar(begin + 2, end - 1);
     const bool dotted = is_dotted_name(begin, end);
     if (const auto known = scalars_.find(tokens_[end - 1].text); dotted && known != scalars_.end())
       return known->second;
@@ -199,19 +207,24 @@ class Reader {
     return std::min(i + 1, tokens_.size() - 1);
   }
 
-  // ["python3", "-m", MODULE, ..] or [PROGRAM, SUBCOMMAND, ..] of some engine.
-  bool is_command(std::size_t i) const {
-    const std::size_t end = behind(i);
+  // Words that start a server of some engine: MODULE, or PROGRAM before its subcommand.
+  void find_commands() {
     const auto starts = [&](const FrontEnd& one, std::size_t at) {
       const std::string& word = tokens_[at].text;
       return (!one.module.empty() && word == one.module) ||
              (!one.program.empty() && word == one.program && tokens_[at + 2].text == one.subcommand);
     };
-    for (std::size_t at = i; at + 1 < end; ++at)
+    for (std::size_t at = 0; at + 2 < tokens_.size(); ++at)
       for (const LaunchSyntax* syntax : launch_syntaxes())
-        for (const FrontEnd& one : syntax->front_ends)
-          if (tokens_[at].kind == Token::Kind::string && starts(one, at)) return true;
-    return false;
+        if (tokens_[at].kind == Token::Kind::string &&
+            std::ranges::any_of(syntax->front_ends, [&](const FrontEnd& one) { return starts(one, at); }))
+          commands_.push_back(at);
+  }
+
+  // ["python3", "-m", MODULE, ..] or [PROGRAM, SUBCOMMAND, ..] of some engine.
+  bool is_command(std::size_t i) const {
+    const auto first = std::ranges::lower_bound(commands_, i);
+    return first != commands_.end() && *first + 1 < behind(i);
   }
 
   // Behind lists, names and calls that are added up from `i` on.
@@ -236,24 +249,35 @@ class Reader {
     return end - 1;
   }
 
-  // args += [..], args.extend(..), args[0] = ..: which of them run is not known.
-  std::vector<std::string> changes_of(std::size_t name, std::size_t from) const {
+  // Where names get a value, and where that is changed: args += [..], args.extend(..), args[0] = ..
+  void find_changes() {
     static constexpr std::string_view kChanges[] = {"append", "extend", "insert", "remove", "pop"};
-    const bool is_attribute = name > 0 && tokens_[name - 1].is(".");
-    std::vector<std::string> out;
-    for (std::size_t i = from; i + 3 < tokens_.size(); ++i) {
-      const Token& token = tokens_[i];
+    for (std::size_t i = 0; i + 3 < tokens_.size(); ++i) {
+      const Token &token = tokens_[i], &next = tokens_[i + 1];
       if (token.kind != Token::Kind::name) continue;
-      if (token.text == "def" || token.text == "class") break;  // another function's names
-      if (token.text != tokens_[name].text || tokens_[i - 1].is(".") != is_attribute) continue;
-      if (tokens_[i + 1].is("=") && !tokens_[i + 2].is("=")) break;  // another value
-      const bool grows = tokens_[i + 1].is("+") && tokens_[i + 2].is("=");
-      const bool calls =
-          tokens_[i + 1].is(".") && std::ranges::find(kChanges, tokens_[i + 2].text) != std::end(kChanges);
-      const bool sets = tokens_[i + 1].is("[") && tokens_[behind(i + 1)].is("=") && !tokens_[behind(i + 1) + 1].is("=");
-      if (grows || calls || sets)
-        out.push_back(fmt::format("what line {} does to {}", tokens_[i].line, tokens_[i].text));
+      if (token.text == "def" || token.text == "class") scopes_.push_back(i);
+      const bool assigns = next.is("=") && !tokens_[i + 2].is("=");
+      const bool grows = next.is("+") && tokens_[i + 2].is("=");
+      const bool calls = next.is(".") && std::ranges::find(kChanges, tokens_[i + 2].text) != std::end(kChanges);
+      const std::size_t end = next.is("[") ? behind(i + 1) : i;
+      const bool sets = end > i && tokens_[end].is("=") && !tokens_[end + 1].is("=");
+      if (assigns || grows || calls || sets) named_[name_at(i)].push_back({i, assigns});
     }
+  }
+
+  std::string name_at(std::size_t i) const { return (i > 0 && tokens_[i - 1].is(".") ? "." : "") + tokens_[i].text; }
+
+  // What is done, in the same function, to the value that the name at `name` got before `from`: which of it runs is not
+  // known.
+  std::vector<std::string> changes_of(std::size_t name, std::size_t from) const {
+    const auto found = named_.find(name_at(name));
+    const auto scope = std::ranges::lower_bound(scopes_, from);
+    const std::size_t end = scope == scopes_.end() ? tokens_.size() : *scope;
+    std::vector<std::string> out;
+    if (found == named_.end()) return out;
+    for (auto one = std::ranges::lower_bound(found->second, from, {}, &Change::at);
+         one != found->second.end() && one->at < end && !one->assigns; ++one)
+      out.push_back(fmt::format("what line {} does to {}", tokens_[one->at].line, tokens_[name].text));
     return out;
   }
 
@@ -370,7 +394,14 @@ class Reader {
     add_piece({text + "\n", name, line, false, {}});
   }
 
+  struct Change {
+    std::size_t at;
+    bool assigns;
+  };
+
   std::vector<Token> tokens_;
+  std::vector<std::size_t> behind_, commands_, scopes_;  // of brackets; where a server's words, and functions, begin
+  std::map<std::string, std::vector<Change>, std::less<>> named_;
   std::string class_, function_;
   std::map<std::string, PythonWord, std::less<>> scalars_;
   std::map<std::string, std::vector<std::string>, std::less<>> changes_;  // of these

@@ -237,7 +237,7 @@ TEST_CASE("check text: counts have their number, and are left out where they are
   CHECK(counts({agrees}, 1) == "2 servers: 1 agrees, 1 not decided");
 }
 
-TEST_CASE("check text: the gravest verdict of all, those without one left out") {
+TEST_CASE("check text: the worst verdict of all, those without one left out") {
   using enum Verdict;
   const std::vector<Verdict> order = {rejected, disagrees, over_capacity, agrees, out_of_scope};
   for (std::size_t at = 0; at < order.size(); ++at) {

@@ -197,3 +197,16 @@ TEST_CASE("python: what a command's text or list is added up from is read, or sa
     CHECK(described("import os\n" + text + "\n") == expected);
   }
 }
+
+// Time that grows with the square of the text would not end here.
+TEST_CASE("python: names and brackets by the hundred thousand are read") {
+  std::string names = "import os\n", brackets = names, calls = names + "run(['sglang', 'serve', '--tp', ";
+  for (int i = 0; i < 50'000; ++i) {
+    names += "a" + std::to_string(i) + " = 'x'\n";
+    brackets += "[";
+    calls += "str(";
+  }
+  CHECK(described(names) == "none");
+  CHECK(described(brackets) == "the Python text ends inside a bracket");
+  CHECK(described(calls + "8" + std::string(50'000, ')') + "])\n") == "2|--tp|8\n");
+}

@@ -94,7 +94,8 @@ function(a2asim_precompile target)
 endfunction()
 
 # a2asim_unite(target): the files of several folders compile as one, so that headers are parsed, and templates compiled,
-# once. From scratch that is several times as fast; after a change it is slower. tools/tidy finds names that would meet.
+# once. From scratch that is several times as fast; after a change it is slower. tools/tidy finds names that would meet in
+# libraries; names of tests that meet are the compiler's to find, and tools/setup.sh then builds file by file.
 option(A2ASIM_UNITY "Compile many files together, for who builds once" OFF)
 set(A2ASIM_UNITED  # one group each; what remains of a library is another
   model/engines/sglang/ "model/engines/(vllm|trtllm)/" "tools/(check|from_log|program|upgrade)/" tests/cli/ tests/sim/

@@ -60,7 +60,7 @@ struct StepChunks {
 };
 StepChunks cut(const ChunkRules& rules, Lane lane, const ChunkInputs& in);
 
-// The WIDEEP backend: whether it sends is asked anew in every step, and each rank answers for itself.
+// The WIDEEP backend: whether it sends is asked in every step, and each rank answers for itself.
 struct WideEpInputs : ChunkInputs {
   Lane lane = Lane::two_sided;
   bool asks_own_rows = false;  // before #6173
